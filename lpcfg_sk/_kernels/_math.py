@@ -1,0 +1,5 @@
+"""Settings that the kernels share."""
+
+#: Lets the compiler reorder sums (SIMD) while infinities and nans keep their
+#: meaning; for inner-product loops only.
+REASSOC = frozenset({"reassoc", "contract", "nsz", "arcp", "afn"})

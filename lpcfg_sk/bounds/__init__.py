@@ -1,0 +1,1 @@
+"""Sample-size and error bounds of the papers."""

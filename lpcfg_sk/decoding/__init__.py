@@ -1,0 +1,1 @@
+"""Charts, pruning and decoders."""

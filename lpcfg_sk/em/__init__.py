@@ -1,0 +1,1 @@
+"""Treebank PCFGs and expectation-maximisation of L-PCFGs."""

@@ -1,0 +1,1 @@
+"""Grammars and automata: parameters and what they compute."""

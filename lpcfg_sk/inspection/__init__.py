@@ -1,0 +1,1 @@
+"""Result tables, displays and drawings."""

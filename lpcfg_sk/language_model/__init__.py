@@ -1,0 +1,1 @@
+"""Bigram language models: aggregate Markov and Kneser-Ney."""

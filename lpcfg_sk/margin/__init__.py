@@ -1,0 +1,1 @@
+"""Empirical risk minimisation with proper approximations."""

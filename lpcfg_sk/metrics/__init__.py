@@ -1,0 +1,1 @@
+"""Scores of trees and of models."""

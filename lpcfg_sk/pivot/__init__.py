@@ -1,0 +1,1 @@
+"""Pivot learning of L-PCFGs and the matrix decomposition behind it."""

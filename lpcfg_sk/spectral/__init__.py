@@ -1,0 +1,1 @@
+"""Spectral learning of L-PCFGs."""

@@ -1,0 +1,1 @@
+"""Singular value tree automata: minimisation and compression."""

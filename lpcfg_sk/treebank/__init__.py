@@ -1,0 +1,1 @@
+"""Treebanks: columns of trees, reading and writing, binarisation, rare words."""
