@@ -1,0 +1,256 @@
+class Tree:
+    """One constituency tree, or a node with all that is below it.
+
+    Trees are immutable. All work on them is iterative, so the depth of a tree is
+    bounded by memory alone.
+
+    Parameters
+    ----------
+    label : str or None
+        Label of the root; None for a sentence without a parse, whose children are
+        its words.
+    children : iterable of Tree or str
+        Subtrees and words. A node over exactly one word is a pre-terminal.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Tree
+    >>> tree = Tree("S", [Tree("NP", [Tree("NNS", ["dogs"])]), Tree("VP", ["bark"])])
+    >>> str(tree)
+    '(S (NP (NNS dogs)) (VP bark))'
+    >>> tree.words()
+    ['dogs', 'bark']
+    >>> tree == Tree.from_string("(S (NP (NNS dogs)) (VP bark))")
+    True
+    """
+
+    def __init__(self, label, children):
+        children = tuple(children)
+        if not children:
+            raise ValueError(
+                f"node {label!r} has no children; every node covers a word"
+            )
+        if label is not None and not isinstance(label, str):
+            raise TypeError(f"a label is a str, got {type(label).__name__}")
+        labels, sizes, words = [label], [1], []
+        if len(children) == 1 and isinstance(children[0], str):
+            words.append(children[0])
+        else:
+            for child in children:
+                if isinstance(child, str):
+                    labels.append(None)
+                    sizes.append(1)
+                    words.append(child)
+                elif isinstance(child, Tree):
+                    if child.label is None:
+                        raise ValueError(
+                            "a sentence without a parse cannot be a subtree"
+                        )
+                    labels.extend(child._labels[child._lo : child._hi])
+                    sizes.extend(child._sizes[child._lo : child._hi])
+                    words.extend(child.words())
+                else:
+                    raise TypeError(
+                        "children are Tree or str, "
+                        f"got {type(child).__name__} under {label!r}"
+                    )
+            sizes[0] = len(sizes)
+        if label is None:
+            if len(words) != len(labels) - (len(labels) > 1):
+                raise ValueError("a sentence without a parse holds words only")
+            labels, sizes = [], []
+        self._set(tuple(labels), tuple(sizes), _starts(sizes), tuple(words), 0)
+
+    def _set(self, labels, sizes, starts, words, node):
+        self._labels = labels
+        self._sizes = sizes
+        self._starts = starts
+        self._words = words
+        self._lo = node
+        self._hi = node + sizes[node] if sizes else 0
+
+    @classmethod
+    def _from_columns(cls, labels, sizes, starts, words, node=0):
+        """Make a handle on one node of the preorder columns of a tree."""
+        tree = cls.__new__(cls)
+        tree._set(labels, sizes, starts, words, node)
+        return tree
+
+    @classmethod
+    def from_string(cls, text):
+        """Read one bracketed tree, taking labels and words literally.
+
+        Parameters
+        ----------
+        text : str
+            For example ``"(S (NP (NNS dogs)) (VP (VBP bark)))"``.
+
+        Returns
+        -------
+        tree : Tree
+        """
+        from lpcfg_sk.treebank._treebank import Treebank
+
+        return Treebank([text])[0]
+
+    @property
+    def label(self):
+        """Label of the root, None for a sentence without a parse."""
+        return self._labels[self._lo] if self._labels else None
+
+    @property
+    def children(self):
+        """Tuple of subtrees and words."""
+        if not self._labels:
+            return self._words
+        labels, sizes, starts = self._labels, self._sizes, self._starts
+        if self._hi - self._lo == 1:
+            return (self._words[starts[self._lo]],)
+        children, node = [], self._lo + 1
+        while node < self._hi:
+            if labels[node] is None:
+                children.append(self._words[starts[node]])
+            else:
+                children.append(
+                    Tree._from_columns(labels, sizes, starts, self._words, node)
+                )
+            node += sizes[node]
+        return tuple(children)
+
+    def words(self):
+        """List of the words below this node, left to right."""
+        return list(self._span())
+
+    def _span(self):
+        if not self._labels:
+            return self._words
+        # In preorder the node after a subtree starts where the subtree stops.
+        stop = self._starts[self._hi] if self._hi < len(self._starts) else None
+        return self._words[self._starts[self._lo] : stop]
+
+    def tags(self):
+        """List of the pre-terminal labels, None for a bare word.
+
+        Returns
+        -------
+        tags : list of str or None
+        """
+        return [
+            self._labels[i] for i in range(self._lo, self._hi) if self._sizes[i] == 1
+        ]
+
+    def __len__(self):
+        return len(self.children)
+
+    def __iter__(self):
+        return iter(self.children)
+
+    def __getitem__(self, i):
+        return self.children[i]
+
+    def _content(self):
+        return (
+            self._labels[self._lo : self._hi],
+            self._sizes[self._lo : self._hi],
+            self._span(),
+        )
+
+    def __eq__(self, other):
+        if not isinstance(other, Tree):
+            return NotImplemented
+        return self._content() == other._content()
+
+    def __hash__(self):
+        return hash(self._content())
+
+    def __reduce__(self):
+        labels, sizes, words = self._content()
+        return Tree._from_columns, (labels, sizes, _starts(sizes), words)
+
+    def __str__(self):
+        if not self._labels:
+            return " ".join(self._words)
+        pieces, ends = [], []
+        for node in range(self._lo, self._hi):
+            closed = 0
+            while ends and ends[-1] == node:
+                ends.pop()
+                closed += 1
+            gap = ")" * closed + (" " if pieces else "")
+            label, size = self._labels[node], self._sizes[node]
+            if size > 1:
+                pieces.append(f"{gap}({label}")
+                ends.append(node + size)
+            else:
+                word = self._words[self._starts[node]]
+                pieces.append(
+                    f"{gap}{word}" if label is None else f"{gap}({label} {word})"
+                )
+        pieces.append(")" * len(ends))
+        return "".join(pieces)
+
+    def __repr__(self):
+        text = str(self)
+        return f"Tree({text if len(text) <= 60 else text[:57] + '...'!s})"
+
+    def to_nltk(self):
+        """Convert to an ``nltk.Tree`` (needs nltk).
+
+        Returns
+        -------
+        tree : nltk.Tree
+        """
+        from nltk import Tree as NltkTree
+
+        if not self._labels:
+            raise ValueError("a sentence without a parse has no nltk.Tree")
+        root = NltkTree("", [])
+        stack = [(root, self._hi)]
+        for node in range(self._lo, self._hi):
+            while stack[-1][1] <= node:
+                stack.pop()
+            label, size = self._labels[node], self._sizes[node]
+            children = stack[-1][0]
+            if size > 1:
+                made = NltkTree(label, [])
+                children.append(made)
+                stack.append((made, node + size))
+            else:
+                word = self._words[self._starts[node]]
+                children.append(word if label is None else NltkTree(label, [word]))
+        return root[0]
+
+    def draw(self):
+        """Draw the tree as text.
+
+        Returns
+        -------
+        drawing : str
+            One line a node, words beside their pre-terminals.
+
+        Examples
+        --------
+        >>> from lpcfg_sk import Tree
+        >>> print(Tree.from_string("(S (NP (NNS dogs)) (VP (VBP bark)))").draw())
+        S
+        ├── NP
+        │   └── NNS dogs
+        └── VP
+            └── VBP bark
+        """
+        from lpcfg_sk.inspection._drawing import draw_text
+
+        return draw_text(self)
+
+    def _repr_svg_(self):
+        from lpcfg_sk.inspection._drawing import draw_svg
+
+        return draw_svg(self)
+
+
+def _starts(sizes):
+    starts, leaves = [], 0
+    for size in sizes:
+        starts.append(leaves)
+        leaves += size == 1
+    return tuple(starts)

@@ -1,0 +1,605 @@
+import zlib
+from collections.abc import Sequence
+from itertools import groupby, pairwise
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+
+from lpcfg_sk.treebank._columns import (
+    NODE_COLUMNS,
+    TOKEN_COLUMNS,
+    columns_of_objects,
+    columns_of_strings,
+    empty_columns,
+    kind_of,
+)
+from lpcfg_sk.treebank._symbols import SymbolTable
+from lpcfg_sk.treebank._tree import Tree
+
+
+class Treebank(Sequence):
+    """Trees and sentences as flat columns.
+
+    A treebank is what every estimator of the library takes as ``X``: one row a
+    tree. It is immutable; a slice shares the memory of the whole.
+
+    Parameters
+    ----------
+    trees : iterable
+        Bracketed strings (taken literally), :class:`Tree` objects, ``nltk.Tree``
+        objects, or token lists for sentences without a parse; a token is a str or
+        a pair ``(word, tag)``.
+
+    Attributes
+    ----------
+    label, size, parent, start, stop : ndarray of int32, shape (n_nodes,)
+        The nodes of all trees in preorder: label id (-1 for a word that has
+        siblings), number of nodes of the subtree, index of the parent within the
+        tree (-1 for a root), and the span in words. A pre-terminal and its word
+        are one node of size 1. The first child of node ``i`` is ``i + 1``, the
+        next sibling of ``c`` is ``c + size[c]``.
+    token, word, tag : ndarray of int32, shape (n_tokens,)
+        Surface form, the word that models see, and the given tag (-1 for none) of
+        each token. The k-th leaf of a tree is its k-th token.
+    node_offsets, token_offsets : ndarray of int64, shape (n_trees + 1,)
+        Tree ``t`` has the nodes ``node_offsets[t]:node_offsets[t + 1]``.
+    labels, tokens, words : SymbolTable
+        What the ids stand for.
+    blocks : dict of str to array or sparse matrix
+        Node features and vectors, one row a node.
+    binarized : bool
+        Whether :class:`TreeBinarizer` made these trees.
+
+    See Also
+    --------
+    read_treebank : Read trees from files.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> treebank = Treebank(["(S (NP (NNS dogs)) (VP (VBP bark)))",
+    ...                      ["cats", "sleep"]])
+    >>> len(treebank), treebank.n_nodes
+    (2, 5)
+    >>> str(treebank[0])
+    '(S (NP (NNS dogs)) (VP (VBP bark)))'
+    >>> treebank[[1]].sentences()
+    [['cats', 'sleep']]
+    """
+
+    def __init__(self, trees=()):
+        if isinstance(trees, Treebank):
+            self._adopt(dict(trees.__dict__))
+            return
+        if isinstance(trees, str | bytes):
+            raise TypeError(
+                "Treebank takes an iterable of trees, got one string; wrap it in a "
+                "list, or use read_treebank for a file"
+            )
+        try:
+            items = iter(trees)
+        except TypeError:
+            raise TypeError(
+                "Treebank takes an iterable of bracketed strings, Trees, nltk Trees "
+                f"or token lists, got {type(trees).__name__}"
+            ) from None
+        parts, row = [], 0
+        for kind, run in groupby(items, key=kind_of):
+            run = list(run)
+            if kind == "bracket":
+                parts.append(columns_of_strings(run, row))
+            else:
+                parts.append(columns_of_objects(run, kind, row))
+            row += len(run)
+        if len(parts) == 1:
+            self._adopt(parts[0])
+        else:
+            banks = [Treebank._from_state(part) for part in parts]
+            self._adopt(dict(concatenate(banks).__dict__))
+
+    # -- construction ----------------------------------------------------------
+
+    @classmethod
+    def from_columns(
+        cls,
+        *,
+        label,
+        size,
+        parent,
+        start,
+        stop,
+        node_offsets,
+        token,
+        token_offsets,
+        labels,
+        tokens,
+        word=None,
+        words=None,
+        tag=None,
+        blocks=None,
+        block_names=None,
+        binarized=False,
+    ):
+        """Make a treebank of ready columns.
+
+        Parameters
+        ----------
+        label, size, parent, start, stop : array-like of int
+            Node columns.
+        node_offsets, token_offsets : array-like of int
+            First node and first token of each tree, and the totals at the end.
+        token : array-like of int
+            Surface token ids.
+        labels, tokens : SymbolTable or iterable of str
+            Symbol tables.
+        word, words : array-like of int and SymbolTable, default=None
+            What models see; the surface tokens where None.
+        tag : array-like of int, default=None
+            Given tags as label ids.
+        blocks, block_names : dict, default=None
+            Arrays with one row a node, and the names of their columns.
+        binarized : bool, default=False
+            Whether the labels are those of a :class:`TreeBinarizer`.
+
+        Returns
+        -------
+        treebank : Treebank
+        """
+        tokens = _table(tokens)
+        state = {
+            "label": label,
+            "size": size,
+            "parent": parent,
+            "start": start,
+            "stop": stop,
+            "node_offsets": node_offsets,
+            "token": token,
+            "word": token if word is None else word,
+            "tag": np.full(len(token), -1) if tag is None else tag,
+            "token_offsets": token_offsets,
+            "labels": _table(labels),
+            "tokens": tokens,
+            "words": tokens if words is None else _table(words),
+            "blocks": dict(blocks or {}),
+            "block_names": dict(block_names or {}),
+            "binarized": bool(binarized),
+        }
+        return cls._from_state(state)
+
+    @classmethod
+    def _from_state(cls, state):
+        treebank = cls.__new__(cls)
+        treebank._adopt(state)
+        return treebank
+
+    def _adopt(self, state):
+        for name in NODE_COLUMNS + TOKEN_COLUMNS:
+            state[name] = _frozen(state[name], np.int32)
+        for name in ("node_offsets", "token_offsets"):
+            state[name] = _frozen(state[name], np.int64)
+        n_nodes = int(state["node_offsets"][-1])
+        for name, block in state["blocks"].items():
+            if block.shape[0] != n_nodes:
+                raise ValueError(
+                    f"block {name!r} has {block.shape[0]} rows, the treebank has "
+                    f"{n_nodes} nodes"
+                )
+        self.__dict__.update(state)
+
+    def replace(self, **changes):
+        """Return a treebank with some columns, tables or blocks replaced.
+
+        Parameters
+        ----------
+        **changes
+            Arguments of :meth:`from_columns`.
+
+        Returns
+        -------
+        treebank : Treebank
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lpcfg_sk import Treebank
+        >>> treebank = Treebank(["(S (NP a) (VP b))"])
+        >>> tall = treebank.replace(blocks={"vectors": np.zeros((3, 2))})
+        >>> tall.vectors.shape
+        (3, 2)
+        """
+        return Treebank.from_columns(**{**self.__dict__, **changes})
+
+    # -- size and rows -----------------------------------------------------------
+
+    @property
+    def n_nodes(self):
+        """Number of nodes of all trees."""
+        return len(self.label)
+
+    @property
+    def n_tokens(self):
+        """Number of tokens of all trees and sentences."""
+        return len(self.token)
+
+    @property
+    def shape(self):
+        """``(n_trees,)``, which lets scikit-learn index without a list detour."""
+        return (len(self),)
+
+    @property
+    def is_parsed(self):
+        """Boolean array: which rows have a tree."""
+        return np.diff(self.node_offsets) > 0
+
+    @property
+    def lengths(self):
+        """Number of tokens of each row."""
+        return np.diff(self.token_offsets)
+
+    @property
+    def vectors(self):
+        """One vector a node, as ``transform`` of a learner leaves them."""
+        try:
+            return self.blocks["vectors"]
+        except KeyError:
+            raise AttributeError(
+                "this treebank carries no vectors; a learner's transform adds them"
+            ) from None
+
+    @property
+    def nbytes(self):
+        """Bytes of the columns and blocks."""
+        arrays = {id(a): a.nbytes for a in map(self.__dict__.get, _ARRAYS)}
+        total = sum(arrays.values())
+        for block in self.blocks.values():
+            dense = block if isinstance(block, np.ndarray) else None
+            total += (
+                dense.nbytes
+                if dense is not None
+                else block.data.nbytes + block.indices.nbytes + block.indptr.nbytes
+            )
+        return total
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes
+
+    def __len__(self):
+        return len(self.node_offsets) - 1
+
+    def __getitem__(self, key):
+        if isinstance(key, tuple):
+            if len(key) != 2 or key[1] is not Ellipsis:
+                raise IndexError(
+                    "a treebank has one axis; index it by an int, a slice, a list of "
+                    "ints, or an integer or boolean array"
+                )
+            key = key[0]
+        if isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_):
+            return self._tree(int(key))
+        if isinstance(key, slice):
+            begin, end, step = key.indices(len(self))
+            if step == 1:
+                return self._contiguous(begin, max(begin, end))
+            return self._gather(np.arange(begin, end, step))
+        return self._gather(_row_numbers(key, len(self)))
+
+    def _tree(self, row):
+        n = len(self)
+        if not -n <= row < n:
+            raise IndexError(f"row {row} of a treebank with {n} rows")
+        row %= n
+        nodes = slice(*self.node_offsets[row : row + 2])
+        tokens = slice(*self.token_offsets[row : row + 2])
+        names = (*self.labels.strings, None)
+        return Tree._from_columns(
+            tuple(names[i] for i in self.label[nodes].tolist()),
+            tuple(self.size[nodes].tolist()),
+            tuple(self.start[nodes].tolist()),
+            tuple(self.tokens[i] for i in self.token[tokens].tolist()),
+        )
+
+    def _contiguous(self, begin, end):
+        nodes = slice(*self.node_offsets[[begin, end]])
+        tokens = slice(*self.token_offsets[[begin, end]])
+        return self._take(
+            nodes,
+            tokens,
+            self.node_offsets[begin : end + 1] - self.node_offsets[begin],
+            self.token_offsets[begin : end + 1] - self.token_offsets[begin],
+        )
+
+    def _gather(self, rows):
+        nodes, node_offsets = _ranges(self.node_offsets, rows)
+        tokens, token_offsets = _ranges(self.token_offsets, rows)
+        return self._take(nodes, tokens, node_offsets, token_offsets)
+
+    def _take(self, nodes, tokens, node_offsets, token_offsets):
+        state = dict(self.__dict__)
+        for name in NODE_COLUMNS:
+            state[name] = state[name][nodes]
+        for name in TOKEN_COLUMNS:
+            state[name] = state[name][tokens]
+        state["node_offsets"] = node_offsets
+        state["token_offsets"] = token_offsets
+        state["blocks"] = {k: block[nodes] for k, block in self.blocks.items()}
+        return Treebank._from_state(state)
+
+    def __iter__(self):
+        return (self._tree(row) for row in range(len(self)))
+
+    # -- content -----------------------------------------------------------------
+
+    def sentences(self):
+        """List of token lists, one a row."""
+        names, ids = self.tokens.strings, self.token.tolist()
+        bounds = self.token_offsets.tolist()
+        return [[names[i] for i in ids[lo:hi]] for lo, hi in pairwise(bounds)]
+
+    def tolist(self):
+        """List of :class:`Tree`, one a row."""
+        return list(self)
+
+    def unparsed(self):
+        """Return the sentences without their trees.
+
+        Returns
+        -------
+        treebank : Treebank
+            The same tokens, words and tags, no nodes.
+        """
+        empty = np.zeros(0, dtype=np.int32)
+        return self.replace(
+            **dict.fromkeys(NODE_COLUMNS, empty),
+            node_offsets=np.zeros(len(self) + 1, dtype=np.int64),
+            blocks={},
+            block_names={},
+        )
+
+    def to_frame(self):
+        """One row a node, as a DataFrame.
+
+        Returns
+        -------
+        frame : DataFrame
+            Columns tree, node, parent, label, start, stop, and token for leaves.
+
+        Examples
+        --------
+        >>> from lpcfg_sk import Treebank
+        >>> Treebank(["(S (NP a) (VP b))"]).to_frame()
+           tree  node  parent label  start  stop token
+        0     0     0      -1     S      0     2  <NA>
+        1     0     1       0    NP      0     1     a
+        2     0     2       0    VP      1     2     b
+        """
+        counts = np.diff(self.node_offsets)
+        tree = np.repeat(np.arange(len(self)), counts)
+        names = np.array([*self.labels.strings, None], dtype=object)
+        token = np.full(self.n_nodes, None, dtype=object)
+        leaves = self.size == 1
+        strings = np.array([*self.tokens.strings, None], dtype=object)
+        position = self.token_offsets[tree[leaves]] + self.start[leaves]
+        token[leaves] = strings[self.token[position]]
+        return pd.DataFrame(
+            {
+                "tree": tree,
+                "node": np.arange(self.n_nodes) - self.node_offsets[tree],
+                "parent": self.parent,
+                "label": pd.array(names[self.label], dtype="string"),
+                "start": self.start,
+                "stop": self.stop,
+                "token": pd.array(token, dtype="string"),
+            }
+        )
+
+    def write(self, path, **options):
+        """Write one bracketed tree a line.
+
+        Parameters
+        ----------
+        path : path-like or file
+            Where to; a name that ends in ``.gz`` is compressed.
+        **options
+            See :func:`write_treebank`.
+        """
+        from lpcfg_sk.treebank._writer import write_treebank
+
+        write_treebank(self, path, **options)
+
+    def __eq__(self, other):
+        if not isinstance(other, Treebank):
+            return NotImplemented
+        same_shape = all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("node_offsets", "token_offsets", "size")
+        )
+        return same_shape and all(
+            _same_symbols(self, other, column, table)
+            for column, table in (
+                ("label", "labels"),
+                ("token", "tokens"),
+                ("tag", "labels"),
+            )
+        )
+
+    def __hash__(self):
+        return hash((len(self), self.n_tokens, zlib.crc32(self.size.tobytes())))
+
+    def __repr__(self):
+        unparsed = len(self) - int(self.is_parsed.sum())
+        note = f", {unparsed} unparsed" if unparsed else ""
+        blocks = f", blocks {', '.join(self.blocks)}" if self.blocks else ""
+        return (
+            f"<Treebank of {len(self)} trees{note}, {self.n_tokens} tokens, "
+            f"{self.n_nodes} nodes{blocks}>"
+        )
+
+    def __reduce__(self):
+        return _restore, (self._canonical(),)
+
+    def _canonical(self):
+        """State with each table cut to what occurs, in order of occurrence.
+
+        Two treebanks with the same content then have the same bytes, however they
+        were sliced or read, which is what ``Pipeline(memory=...)`` compares. A
+        fitted vocabulary (one with signature classes) is kept whole.
+        """
+        state = dict(self.__dict__)
+        both = np.concatenate([self.label, self.tag])
+        both, state["labels"] = _compact(both, self.labels)
+        state["label"] = both[: self.n_nodes]
+        state["tag"] = both[self.n_nodes :] if (self.tag >= 0).any() else None
+        state["token"], state["tokens"] = _compact(self.token, self.tokens)
+        if self.words is self.tokens and np.array_equal(self.word, self.token):
+            state["word"] = state["words"] = None
+        elif self.words.backoff is None:
+            state["word"], state["words"] = _compact(self.word, self.words)
+        return state
+
+
+_ARRAYS = (*NODE_COLUMNS, *TOKEN_COLUMNS, "node_offsets", "token_offsets")
+
+
+def concatenate(treebanks):
+    """Join treebanks, row after row.
+
+    Parameters
+    ----------
+    treebanks : iterable of Treebank
+        Blocks and fitted vocabularies must agree to be kept; blocks that some
+        treebank lacks are left out.
+
+    Returns
+    -------
+    treebank : Treebank
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.treebank import concatenate
+    >>> len(concatenate([Treebank(["(S (A a) (B b))"]), Treebank([["a", "b"]])]))
+    2
+    """
+    banks = list(treebanks)
+    if not banks:
+        return Treebank._from_state(empty_columns())
+    labels, label_maps = _union([b.labels for b in banks])
+    tokens, token_maps = _union([b.tokens for b in banks])
+    if all(b.words is b.tokens for b in banks):
+        words, word_maps = tokens, token_maps
+    else:
+        words, word_maps = _union([b.words for b in banks])
+    state = {
+        name: np.concatenate([getattr(b, name) for b in banks])
+        for name in ("size", "parent", "start", "stop")
+    }
+    for name, maps in (("label", label_maps), ("tag", label_maps)):
+        state[name] = np.concatenate(
+            [_translate(getattr(b, name), m) for b, m in zip(banks, maps, strict=True)]
+        )
+    state["token"] = np.concatenate(
+        [_translate(b.token, m) for b, m in zip(banks, token_maps, strict=True)]
+    )
+    state["word"] = np.concatenate(
+        [_translate(b.word, m) for b, m in zip(banks, word_maps, strict=True)]
+    )
+    for name in ("node_offsets", "token_offsets"):
+        counts = np.concatenate([np.diff(getattr(b, name)) for b in banks])
+        state[name] = np.concatenate([[0], np.cumsum(counts)])
+    shared = [k for k in banks[0].blocks if all(k in b.blocks for b in banks)]
+    state["blocks"] = {
+        k: (
+            np.concatenate([b.blocks[k] for b in banks])
+            if isinstance(banks[0].blocks[k], np.ndarray)
+            else scipy.sparse.vstack([b.blocks[k] for b in banks], format="csr")
+        )
+        for k in shared
+    }
+    state["block_names"] = {
+        k: v for k, v in banks[0].block_names.items() if k in shared
+    }
+    state.update(labels=labels, tokens=tokens, words=words)
+    state["binarized"] = all(b.binarized for b in banks)
+    return Treebank._from_state(state)
+
+
+def _restore(state):
+    return Treebank.from_columns(**state)
+
+
+def _frozen(array, dtype):
+    array = np.ascontiguousarray(array, dtype=dtype)
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def _table(strings):
+    return strings if isinstance(strings, SymbolTable) else SymbolTable(strings)
+
+
+def _row_numbers(key, n):
+    rows = np.asarray(key)
+    if rows.size == 0 and rows.dtype.kind not in "b":
+        return np.zeros(0, dtype=np.int64)
+    if rows.ndim != 1 or rows.dtype.kind not in "iub":
+        raise IndexError(
+            "a treebank is indexed by an int, a slice, a list of ints, or a "
+            f"one-dimensional integer or boolean array, got {type(key).__name__}"
+        )
+    if rows.dtype.kind == "b":
+        if len(rows) != n:
+            raise IndexError(f"boolean index of length {len(rows)} for {n} rows")
+        return np.flatnonzero(rows)
+    rows = rows.astype(np.int64)
+    if rows.min() < -n or rows.max() >= n:
+        wrong = rows[(rows < -n) | (rows >= n)][0]
+        raise IndexError(f"row {wrong} of a treebank with {n} rows")
+    return np.where(rows < 0, rows + n, rows)
+
+
+def _ranges(offsets, rows):
+    """Positions that the given rows cover, and the offsets of what is taken."""
+    begin, end = offsets[rows], offsets[rows + 1]
+    taken = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(end - begin, out=taken[1:])
+    positions = np.arange(taken[-1]) + np.repeat(begin - taken[:-1], end - begin)
+    return positions, taken
+
+
+def _translate(ids, mapping):
+    """Map ids, leaving -1 as it is."""
+    return np.append(mapping, np.int32(-1))[ids]
+
+
+def _union(tables):
+    if all(t is tables[0] for t in tables):
+        return tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(tables)
+    strings = dict.fromkeys(s for t in tables for s in t.strings)
+    backoff = next((t.backoff for t in tables if t.backoff is not None), None)
+    if backoff is not None and any(t != tables[0] for t in tables):
+        raise ValueError(
+            "treebanks with different fitted vocabularies cannot be joined; join them "
+            "before RareWords"
+        )
+    union = tables[0] if backoff is not None else SymbolTable(strings)
+    return union, [t.map_to(union) for t in tables]
+
+
+def _compact(ids, table):
+    used, first = np.unique(ids[ids >= 0], return_index=True)
+    order = used[np.argsort(first, kind="stable")]
+    mapping = np.full(len(table) + 1, -1, dtype=np.int32)
+    mapping[order] = np.arange(len(order), dtype=np.int32)
+    return mapping[ids], SymbolTable([table[i] for i in order.tolist()])
+
+
+def _same_symbols(one, two, column, table):
+    a, b = getattr(one, column), getattr(two, column)
+    if getattr(one, table) is not getattr(two, table):
+        a = _translate(a, getattr(one, table).map_to(getattr(two, table)))
+        if (a[getattr(one, column) >= 0] < 0).any():
+            return False
+    return np.array_equal(a, b)
