@@ -14,6 +14,13 @@ from lpcfg_sk.treebank._columns import (
     empty_columns,
     kind_of,
 )
+from lpcfg_sk.treebank._indexing import (
+    compact_ids,
+    ranges,
+    row_numbers,
+    translate,
+    union_of_tables,
+)
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 
@@ -282,7 +289,7 @@ class Treebank(Sequence):
             if step == 1:
                 return self._contiguous(begin, max(begin, end))
             return self._gather(np.arange(begin, end, step))
-        return self._gather(_row_numbers(key, len(self)))
+        return self._gather(row_numbers(key, len(self)))
 
     def _tree(self, row):
         n = len(self)
@@ -310,8 +317,8 @@ class Treebank(Sequence):
         )
 
     def _gather(self, rows):
-        nodes, node_offsets = _ranges(self.node_offsets, rows)
-        tokens, token_offsets = _ranges(self.token_offsets, rows)
+        nodes, node_offsets = ranges(self.node_offsets, rows)
+        tokens, token_offsets = ranges(self.token_offsets, rows)
         return self._take(nodes, tokens, node_offsets, token_offsets)
 
     def _take(self, nodes, tokens, node_offsets, token_offsets):
@@ -447,14 +454,14 @@ class Treebank(Sequence):
         """
         state = dict(self.__dict__)
         both = np.concatenate([self.label, self.tag])
-        both, state["labels"] = _compact(both, self.labels)
+        both, state["labels"] = compact_ids(both, self.labels)
         state["label"] = both[: self.n_nodes]
         state["tag"] = both[self.n_nodes :] if (self.tag >= 0).any() else None
-        state["token"], state["tokens"] = _compact(self.token, self.tokens)
+        state["token"], state["tokens"] = compact_ids(self.token, self.tokens)
         if self.words is self.tokens and np.array_equal(self.word, self.token):
             state["word"] = state["words"] = None
         elif self.words.backoff is None:
-            state["word"], state["words"] = _compact(self.word, self.words)
+            state["word"], state["words"] = compact_ids(self.word, self.words)
         return state
 
 
@@ -484,25 +491,25 @@ def concatenate(treebanks):
     banks = list(treebanks)
     if not banks:
         return Treebank._from_state(empty_columns())
-    labels, label_maps = _union([b.labels for b in banks])
-    tokens, token_maps = _union([b.tokens for b in banks])
+    labels, label_maps = union_of_tables([b.labels for b in banks])
+    tokens, token_maps = union_of_tables([b.tokens for b in banks])
     if all(b.words is b.tokens for b in banks):
         words, word_maps = tokens, token_maps
     else:
-        words, word_maps = _union([b.words for b in banks])
+        words, word_maps = union_of_tables([b.words for b in banks])
     state = {
         name: np.concatenate([getattr(b, name) for b in banks])
         for name in ("size", "parent", "start", "stop")
     }
     for name, maps in (("label", label_maps), ("tag", label_maps)):
         state[name] = np.concatenate(
-            [_translate(getattr(b, name), m) for b, m in zip(banks, maps, strict=True)]
+            [translate(getattr(b, name), m) for b, m in zip(banks, maps, strict=True)]
         )
     state["token"] = np.concatenate(
-        [_translate(b.token, m) for b, m in zip(banks, token_maps, strict=True)]
+        [translate(b.token, m) for b, m in zip(banks, token_maps, strict=True)]
     )
     state["word"] = np.concatenate(
-        [_translate(b.word, m) for b, m in zip(banks, word_maps, strict=True)]
+        [translate(b.word, m) for b, m in zip(banks, word_maps, strict=True)]
     )
     for name in ("node_offsets", "token_offsets"):
         counts = np.concatenate([np.diff(getattr(b, name)) for b in banks])
@@ -540,66 +547,10 @@ def _table(strings):
     return strings if isinstance(strings, SymbolTable) else SymbolTable(strings)
 
 
-def _row_numbers(key, n):
-    rows = np.asarray(key)
-    if rows.size == 0 and rows.dtype.kind not in "b":
-        return np.zeros(0, dtype=np.int64)
-    if rows.ndim != 1 or rows.dtype.kind not in "iub":
-        raise IndexError(
-            "a treebank is indexed by an int, a slice, a list of ints, or a "
-            f"one-dimensional integer or boolean array, got {type(key).__name__}"
-        )
-    if rows.dtype.kind == "b":
-        if len(rows) != n:
-            raise IndexError(f"boolean index of length {len(rows)} for {n} rows")
-        return np.flatnonzero(rows)
-    rows = rows.astype(np.int64)
-    if rows.min() < -n or rows.max() >= n:
-        wrong = rows[(rows < -n) | (rows >= n)][0]
-        raise IndexError(f"row {wrong} of a treebank with {n} rows")
-    return np.where(rows < 0, rows + n, rows)
-
-
-def _ranges(offsets, rows):
-    """Positions that the given rows cover, and the offsets of what is taken."""
-    begin, end = offsets[rows], offsets[rows + 1]
-    taken = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum(end - begin, out=taken[1:])
-    positions = np.arange(taken[-1]) + np.repeat(begin - taken[:-1], end - begin)
-    return positions, taken
-
-
-def _translate(ids, mapping):
-    """Map ids, leaving -1 as it is."""
-    return np.append(mapping, np.int32(-1))[ids]
-
-
-def _union(tables):
-    if all(t is tables[0] for t in tables):
-        return tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(tables)
-    strings = dict.fromkeys(s for t in tables for s in t.strings)
-    backoff = next((t.backoff for t in tables if t.backoff is not None), None)
-    if backoff is not None and any(t != tables[0] for t in tables):
-        raise ValueError(
-            "treebanks with different fitted vocabularies cannot be joined; join them "
-            "before RareWords"
-        )
-    union = tables[0] if backoff is not None else SymbolTable(strings)
-    return union, [t.map_to(union) for t in tables]
-
-
-def _compact(ids, table):
-    used, first = np.unique(ids[ids >= 0], return_index=True)
-    order = used[np.argsort(first, kind="stable")]
-    mapping = np.full(len(table) + 1, -1, dtype=np.int32)
-    mapping[order] = np.arange(len(order), dtype=np.int32)
-    return mapping[ids], SymbolTable([table[i] for i in order.tolist()])
-
-
 def _same_symbols(one, two, column, table):
     a, b = getattr(one, column), getattr(two, column)
     if getattr(one, table) is not getattr(two, table):
-        a = _translate(a, getattr(one, table).map_to(getattr(two, table)))
+        a = translate(a, getattr(one, table).map_to(getattr(two, table)))
         if (a[getattr(one, column) >= 0] < 0).any():
             return False
     return np.array_equal(a, b)
