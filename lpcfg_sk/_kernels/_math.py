@@ -2,4 +2,4 @@
 
 #: Lets the compiler reorder sums (SIMD) while infinities and nans keep their
 #: meaning; for inner-product loops only.
-REASSOC = frozenset({"reassoc", "contract", "nsz", "arcp", "afn"})
+REASSOC = {"reassoc", "contract", "nsz", "arcp", "afn"}
