@@ -1,0 +1,391 @@
+"""Bracketed text to tree columns.
+
+All brackets are structural in bracketed text, and every delimiter is an ASCII
+byte, so the scanner works on UTF-8 bytes and never on characters.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from lpcfg_sk._kernels._intern import intern, invalid_byte, is_space
+
+#: What a scan reports, as indices into its ``report`` array.
+POSITION = 0  # where scanning stopped; the rest of the text is not used yet
+TREES = 1  # trees written to the columns
+NODES = 2
+TOKENS = 3
+SEEN = 4  # trees begun, good or bad
+FAULTS = 5  # faults found
+FAULT = 6  # code of the first fault
+FAULT_POSITION = 7
+FAULT_TREE = 8  # number of trees begun up to the first fault
+REPORT_SIZE = 9
+
+#: Codes of faults.
+UNCLOSED = 1
+STRAY_CLOSE = 2
+STRAY_TEXT = 3
+EMPTY = 4
+NO_CHILD = 5
+NO_LABEL = 6
+NUL = 7
+UNDECODABLE = 8
+TOO_DEEP = 9
+
+_NEWLINE = 10
+_OPEN = 40
+_CLOSE = 41
+
+
+class Columns(NamedTuple):
+    """Preorder columns of trees, and of their tokens."""
+
+    label: np.ndarray
+    size: np.ndarray
+    parent: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    node_offsets: np.ndarray
+    token: np.ndarray
+    token_offsets: np.ndarray
+
+
+@njit(nogil=True, cache=True)
+def count_marks(text, begin):
+    """Number of opening brackets and of tokens, bounds for what a scan emits."""
+    n_open = 0
+    n_tokens = 0
+    outside = True
+    for i in range(begin, text.size):
+        byte = text[i]
+        if byte == _OPEN:
+            n_open += 1
+            outside = True
+        elif byte == _CLOSE or is_space(byte):
+            outside = True
+        elif outside:
+            n_tokens += 1
+            outside = False
+    return n_open, n_tokens
+
+
+@njit(nogil=True, cache=True)
+def unmatched_brackets(text, begin):
+    """Positions of opening brackets that are never closed, ascending."""
+    count = 0
+    for _ in range(2):
+        found = np.empty(count, dtype=np.int64)
+        kept = count
+        closers = 0
+        for i in range(text.size - 1, begin - 1, -1):
+            if text[i] == _CLOSE:
+                closers += 1
+            elif text[i] == _OPEN:
+                if closers > 0:
+                    closers -= 1
+                elif kept > 0:
+                    kept -= 1
+                    found[kept] = i
+                else:
+                    count += 1
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _next_tree_line(text, position, margin):
+    """Next "(" that leads its line, indented by ``margin`` at most."""
+    while position < text.size:
+        if text[position] != _NEWLINE:
+            position += 1
+            continue
+        position += 1
+        first = position
+        while position < text.size and (text[position] == 32 or text[position] == 9):
+            position += 1
+        if (
+            position < text.size
+            and text[position] == _OPEN
+            and position - first <= margin
+        ):
+            return position
+    return position
+
+
+@njit(nogil=True, cache=True)
+def _starts_with(text, position, prefix):
+    if prefix.size == 0 or position + prefix.size > text.size:
+        return False
+    same = 0
+    while same < prefix.size and text[position + same] == prefix[same]:
+        same += 1
+    return same == prefix.size
+
+
+@njit(nogil=True, cache=True)
+def _is_byte_order_mark(text, position):
+    return (
+        position + 3 <= text.size
+        and text[position] == 239
+        and text[position + 1] == 187
+        and text[position + 2] == 191
+    )
+
+
+@njit(nogil=True, cache=True)
+def token_end(text, position):
+    """First position behind a token: a bracket, white space or the end."""
+    while position < text.size:
+        byte = text[position]
+        if _OPEN <= byte <= _CLOSE or is_space(byte):
+            break
+        position += 1
+    return position
+
+
+@njit(nogil=True, cache=True)
+def _next_tree(text, position, final, skip, comment, report):
+    """Pass over what stands between trees: the next "(" and whether to go on.
+
+    A run of stray text that is cut off by the end of a block is not judged: it
+    may turn out to be a comment.
+    """
+    stray = -1
+    while position < text.size and text[position] != _OPEN:
+        byte = text[position]
+        if is_space(byte):
+            position += 1
+        elif not final and position + max(3, comment.size) > text.size:
+            return (position if stray < 0 else stray), False
+        elif _is_byte_order_mark(text, position):
+            position += 3
+        elif (stray < 0 or is_space(text[position - 1])) and _starts_with(
+            text, position, comment
+        ):
+            begin = position
+            while position < text.size and text[position] != _NEWLINE:
+                position += 1
+            if position == text.size and not final:
+                return (begin if stray < 0 else stray), False
+        else:
+            if stray < 0:
+                stray = position
+            if not skip:
+                break
+            position += 1
+    if stray >= 0:
+        if skip and position == text.size and not final:
+            return stray, False
+        code = STRAY_CLOSE if text[stray] == _CLOSE else STRAY_TEXT
+        if code == STRAY_TEXT:
+            invalid = invalid_byte(text, stray, token_end(text, stray))
+            if invalid >= 0:
+                stray = invalid
+                code = NUL if text[invalid] == 0 else UNDECODABLE
+        record_fault(report, code, stray, report[SEEN] + 1)
+        if not skip:
+            return position, False
+    return position, position < text.size
+
+
+@njit(nogil=True, cache=True)
+def record_fault(report, code, position, tree):
+    """Count a fault; remember the first one."""
+    if report[FAULTS] == 0:
+        report[FAULT] = code
+        report[FAULT_POSITION] = position
+        report[FAULT_TREE] = tree
+    report[FAULTS] += 1
+
+
+@njit(nogil=True, cache=True)
+def scan_trees(
+    text,
+    begin,
+    final,
+    skip,
+    max_depth,
+    margin,
+    comment,
+    unclosed,
+    multiplier,
+    root,
+    symbols,
+    columns,
+    places,
+    report,
+):
+    """Scan whole trees of ``text[begin:]`` into ``columns``.
+
+    Parameters
+    ----------
+    text : uint8 array
+    begin : int
+        Where to start, outside any tree.
+    final : bool
+        Whether the text ends here; otherwise what the end cuts off is left.
+    skip : bool
+        Pass over faults instead of stopping at the first one.
+    max_depth : int
+        Most brackets that may be open at once.
+    margin : int
+        Indentation up to which a "(" at the head of a line counts as the start
+        of a tree after one that is never closed.
+    comment : uint8 array
+        What starts a comment between trees; empty for none.
+    unclosed : int64 array
+        Positions of brackets known never to be closed, ascending.
+    multiplier : int
+        Secret of the hash function.
+    root : int
+        Symbol that stands for the label of an unlabelled root.
+    symbols : Symbols
+        Written to; has room for all tokens of the text.
+    columns : Columns
+        Output; a leaf is a pre-terminal with its word, a word with siblings is a
+        node of its own with label -1.
+    places : int64 array of shape (trees, 2)
+        Output: where each tree begins and ends in the text.
+    report : int64 array
+        Output. ``report[POSITION]`` is the start of a tree that the end cuts off.
+    """
+    label, size, parent, start, stop, node_offsets, token, token_offsets = columns
+    report[:] = 0
+    position = begin
+    known = 0
+    trees = 0
+    first = 0
+    token_first = 0
+    node_offsets[0] = 0
+    token_offsets[0] = 0
+    while True:
+        position, more = _next_tree(text, position, final, skip, comment, report)
+        report[POSITION] = position
+        if not more:
+            break
+        while known < unclosed.size and unclosed[known] < position:
+            known += 1
+        if known < unclosed.size and unclosed[known] == position:
+            report[SEEN] += 1
+            record_fault(report, UNCLOSED, position, report[SEEN])
+            position = _next_tree_line(text, position, margin)
+            continue
+        current = -1
+        depth = 0
+        n_nodes = 0
+        n_tokens = 0
+        fault = 0
+        place = position
+        while position < text.size:
+            byte = text[position]
+            if is_space(byte):
+                position += 1
+                continue
+            if fault != 0 and not skip:
+                break
+            if fault != 0:
+                # the tree is lost: only its end matters
+                position += 1
+                if byte == _OPEN:
+                    depth += 1
+                elif byte == _CLOSE:
+                    depth -= 1
+                    if depth == 0:
+                        break
+                continue
+            last = first + n_nodes - 1
+            waiting = n_nodes > 0 and last == first + current and stop[last] >= 0
+            if byte == _CLOSE:
+                if current == n_nodes - 1 and not waiting:
+                    fault = NO_CHILD
+                    place = position
+                    continue
+                position += 1
+                depth -= 1
+                size[first + current] = n_nodes - current
+                stop[first + current] = n_tokens
+                current = parent[first + current]
+                if current < 0:
+                    break
+                continue
+            if waiting:
+                # the word before has a sibling: it is no pre-terminal's word
+                node = last + 1
+                label[node] = -1
+                size[node] = 1
+                parent[node] = current
+                start[node] = n_tokens - 1
+                stop[node] = n_tokens
+                n_nodes += 1
+            opens = byte == _OPEN
+            head = position
+            if opens:
+                head += 1
+                while head < text.size and is_space(text[head]):
+                    head += 1
+            tail = token_end(text, head)
+            invalid = invalid_byte(text, head, tail)
+            if tail == text.size:
+                # the end cuts the tree off, perhaps within a character
+                position = tail
+            elif invalid >= 0:
+                fault = NUL if text[invalid] == 0 else UNDECODABLE
+                place = invalid
+            elif opens and head == tail and text[tail] == _CLOSE:
+                fault = EMPTY
+                place = position
+            elif opens and head == tail and current >= 0:
+                fault = NO_LABEL
+                place = position
+            elif opens and depth == max_depth:
+                fault = TOO_DEEP
+                place = position
+            else:
+                symbol = root
+                if head < tail:
+                    symbol = intern(text, head, tail, multiplier, symbols)
+                if not opens:
+                    token[token_first + n_tokens] = symbol
+                    n_tokens += 1
+                node = first + n_nodes
+                if opens:
+                    label[node] = symbol
+                    parent[node] = current
+                    start[node] = n_tokens
+                    stop[node] = -1
+                    current = n_nodes
+                    n_nodes += 1
+                    depth += 1
+                elif current == n_nodes - 1:
+                    stop[node - 1] = n_tokens
+                else:
+                    label[node] = -1
+                    size[node] = 1
+                    parent[node] = current
+                    start[node] = n_tokens - 1
+                    stop[node] = n_tokens
+                    n_nodes += 1
+                position = tail
+        complete = current < 0 and n_nodes > 0 and fault == 0
+        if fault != 0 and (depth == 0 or not skip):
+            report[SEEN] += 1
+            record_fault(report, fault, place, report[SEEN])
+            report[POSITION] = position
+            if not skip:
+                break
+        elif complete:
+            report[SEEN] += 1
+            places[trees, 0] = report[POSITION]
+            places[trees, 1] = position
+            trees += 1
+            first += n_nodes
+            token_first += n_tokens
+            node_offsets[trees] = first
+            token_offsets[trees] = token_first
+            report[POSITION] = position
+        else:
+            break
+    report[TREES] = trees
+    report[NODES] = first
+    report[TOKENS] = token_first

@@ -1,0 +1,86 @@
+"""Removal of empty categories from tree columns."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def drop_traces(columns, trees, trace, pruned):
+    """Take the leaves labelled ``trace`` out, and the nodes that become empty.
+
+    A node left with nothing but one word is a pre-terminal from then on. A tree of
+    traces only vanishes.
+
+    Parameters
+    ----------
+    columns : Columns
+        The trees.
+    trees : int
+        How many trees the columns hold.
+    trace : int
+        Label of the leaves to remove.
+    pruned : Columns
+        Output, as long as ``columns``.
+
+    Returns
+    -------
+    trees, nodes, tokens : int
+        What is left.
+    """
+    label, size, parent, start, stop, node_offsets, token, token_offsets = columns
+    node = 0
+    word = 0
+    tree = 0
+    pruned.node_offsets[0] = 0
+    pruned.token_offsets[0] = 0
+    for t in range(trees):
+        first = node_offsets[t]
+        token_first = token_offsets[t]
+        n_nodes = node_offsets[t + 1] - first
+        n_tokens = token_offsets[t + 1] - token_first
+        # kept[k]: how many of the first k tokens stay
+        kept = np.zeros(n_tokens + 1, dtype=np.int32)
+        for i in range(first, first + n_nodes):
+            if size[i] == 1 and label[i] != trace:
+                kept[start[i] + 1] = 1
+        for k in range(n_tokens):
+            kept[k + 1] += kept[k]
+            if kept[k + 1] > kept[k]:
+                pruned.token[word + kept[k]] = token[token_first + k]
+        if kept[n_tokens] == 0:
+            continue
+        index = np.empty(n_nodes, dtype=np.int32)
+        n_kept = 0
+        for i in range(n_nodes):
+            begin = kept[start[first + i]]
+            end = kept[stop[first + i]]
+            if begin == end:
+                index[i] = -1
+                continue
+            up = parent[first + i]
+            new_parent = index[up] if up >= 0 else -1
+            if (
+                label[first + i] < 0
+                and new_parent == n_kept - 1
+                and pruned.stop[node + new_parent] - pruned.start[node + new_parent]
+                == 1
+            ):
+                # an only child without a label: the parent becomes its pre-terminal
+                index[i] = -1
+                continue
+            index[i] = n_kept
+            pruned.label[node + n_kept] = label[first + i]
+            pruned.parent[node + n_kept] = new_parent
+            pruned.start[node + n_kept] = begin
+            pruned.stop[node + n_kept] = end
+            n_kept += 1
+        for i in range(n_kept - 1, -1, -1):
+            pruned.size[node + i] = 1
+        for i in range(n_kept - 1, 0, -1):
+            pruned.size[node + pruned.parent[node + i]] += pruned.size[node + i]
+        node += n_kept
+        word += kept[n_tokens]
+        tree += 1
+        pruned.node_offsets[tree] = node
+        pruned.token_offsets[tree] = word
+    return tree, node, word

@@ -1,0 +1,380 @@
+"""Bracketed text in memory to columns, around the compiled scanner."""
+
+import secrets
+
+import numpy as np
+
+from lpcfg_sk._kernels import _scanner as kernel
+from lpcfg_sk._kernels._intern import Symbols, intern, rehash
+from lpcfg_sk._kernels._traces import drop_traces
+from lpcfg_sk.exceptions import TreebankFormatError
+
+#: Text is scanned in pieces of about this many bytes.
+BLOCK_SIZE = 1 << 20
+TRACE = "-NONE-"
+ROOT = "ROOT"
+_UNLIMITED = 2**62
+_MESSAGES = {
+    kernel.UNCLOSED: "the tree that starts here is never closed; a ')' is missing",
+    kernel.STRAY_CLOSE: "a ')' that closes nothing; a '(' is missing before it",
+    kernel.STRAY_TEXT: "text outside of brackets, expected '('",
+    kernel.EMPTY: "empty brackets; a node needs a label and a word or a child",
+    kernel.NO_CHILD: "a node without a word or a child",
+    kernel.NO_LABEL: "a node without a label; only the root may lack one",
+    kernel.NUL: "a NUL byte; is this a text file?",
+    kernel.UNDECODABLE: "bytes that do not decode; pass the encoding of the file",
+    kernel.TOO_DEEP: "brackets nest deeper than max_depth",
+}
+
+
+class SymbolPool:
+    """Byte strings and their ids, shared by all blocks of all files of a read.
+
+    Ids follow the order of first occurrence, whatever the secret of the hash
+    function, which only keeps a hostile text from making all its words collide.
+    """
+
+    def __init__(self):
+        self.multiplier = 2 + secrets.randbelow(2**31 - 4)
+        self.arrays = Symbols(
+            slots=np.full(1024, -1, dtype=np.int32),
+            hashes=np.empty(512, dtype=np.int64),
+            ends=np.zeros(513, dtype=np.int64),
+            pool=np.empty(8192, dtype=np.uint8),
+            count=np.zeros(1, dtype=np.int64),
+        )
+
+    def __len__(self):
+        return int(self.arrays.count[0])
+
+    def reserve(self, n_symbols, n_bytes):
+        """Make room for so many more symbols, with so many bytes in all."""
+        slots, hashes, ends, pool, count = self.arrays
+        n = len(self) + n_symbols
+        if n > hashes.size:
+            hashes = _grown(hashes, n)
+            ends = _grown(ends, hashes.size + 1)
+        if 2 * n > slots.size:
+            slots = np.full(1 << (2 * n).bit_length(), -1, dtype=np.int32)
+            rehash(hashes, len(self), slots)
+        pool = _grown(pool, int(ends[len(self)]) + n_bytes)
+        self.arrays = Symbols(slots, hashes, ends, pool, count)
+
+    def add(self, string):
+        """Id of a string."""
+        text = np.frombuffer(string.encode(), dtype=np.uint8)
+        self.reserve(1, text.size)
+        return int(intern(text, 0, text.size, self.multiplier, self.arrays))
+
+    def strings(self, ids):
+        """Decoded symbols with the given ids."""
+        ends = self.arrays.ends
+        pool = self.arrays.pool[: ends[len(self)]].tobytes()
+        bounds = zip(ends[ids].tolist(), ends[ids + 1].tolist(), strict=True)
+        return [pool[begin:end].decode() for begin, end in bounds]
+
+
+def _grown(array, size):
+    if size <= array.size:
+        return array
+    larger = np.empty(max(size, array.size + array.size // 2), dtype=array.dtype)
+    larger[: array.size] = array
+    return larger
+
+
+class TreeColumns:
+    """Columns of the trees read so far, piece after piece.
+
+    Parameters
+    ----------
+    pool : SymbolPool
+        What the ids of the columns stand for.
+    keep_traces : bool
+        Whether leaves labelled ``-NONE-`` stay.
+    """
+
+    def __init__(self, pool, *, keep_traces):
+        self.pool = pool
+        self.n_dropped = 0
+        self._trace = None if keep_traces else pool.add(TRACE)
+        self._pieces = {name: [] for name in kernel.Columns._fields}
+        self._counts = {"node_offsets": 0, "token_offsets": 0}
+
+    def append(self, columns, trees):
+        """Take over the first ``trees`` trees of a block's columns."""
+        nodes, tokens = columns.node_offsets[trees], columns.token_offsets[trees]
+        if self._trace is not None and (columns.label[:nodes] == self._trace).any():
+            pruned = empty_columns(trees, nodes, tokens)
+            left = drop_traces(columns, trees, self._trace, pruned)
+            self.n_dropped += trees - left[0]
+            columns, (trees, nodes, tokens) = pruned, left
+        for name in ("label", "size", "parent", "start", "stop"):
+            self._pieces[name].append(getattr(columns, name)[:nodes].copy())
+        self._pieces["token"].append(columns.token[:tokens].copy())
+        for name, total in (("node_offsets", nodes), ("token_offsets", tokens)):
+            offsets = getattr(columns, name)[1 : trees + 1]
+            self._pieces[name].append(offsets + self._counts[name])
+            self._counts[name] += int(total)
+
+    def finish(self, clean=None):
+        """Join the pieces and give them tables of their own.
+
+        Parameters
+        ----------
+        clean : callable, default=None
+            Maps each label to the one to use.
+
+        Returns
+        -------
+        columns : dict
+            The eight columns, and the lists ``labels`` and ``tokens`` of the
+            strings that occur, in order of first occurrence in the text.
+        """
+        state = {}
+        for name, pieces in self._pieces.items():
+            wide = name.endswith("offsets")
+            empty = np.zeros(int(wide), dtype=np.int64 if wide else np.int32)
+            state[name] = np.concatenate([empty, *pieces])
+            pieces.clear()
+        state["label"], state["labels"] = self._table(state["label"], clean)
+        state["token"], state["tokens"] = self._table(state["token"], None)
+        return state
+
+    def _table(self, ids, clean):
+        used = np.zeros(len(self.pool) + 1, dtype=bool)
+        used[ids] = True
+        used = np.flatnonzero(used[:-1])
+        strings = self.pool.strings(used)
+        if clean is not None:
+            strings = map(clean, strings)
+        table = {}
+        mapped = np.full(len(self.pool) + 1, -1, dtype=np.int32)
+        mapped[used] = [table.setdefault(s, len(table)) for s in strings]
+        return mapped[ids], list(table)
+
+
+def empty_columns(trees, nodes, tokens):
+    """Uninitialised columns with room for so many trees, nodes and tokens."""
+    node_columns = (np.empty(nodes, dtype=np.int32) for _ in range(5))
+    return kernel.Columns(
+        *node_columns,
+        np.empty(trees + 1, dtype=np.int64),
+        np.empty(tokens, dtype=np.int32),
+        np.empty(trees + 1, dtype=np.int64),
+    )
+
+
+class BracketScanner:
+    """Scanner of Penn brackets that is fed one block of bytes after another.
+
+    Parameters
+    ----------
+    columns : TreeColumns
+        Takes the trees.
+    max_depth : int, default=None
+        Most brackets that may be open at once.
+    comments : str, default=None
+        What starts a comment between trees.
+    skip : bool, default=False
+        Pass over faults instead of stopping at the first one.
+
+    Attributes
+    ----------
+    report : ndarray of int64
+        What the kernel says of the last block.
+    places : ndarray of int64, shape (n_trees, 2)
+        Where the trees of the last block begin and end.
+    """
+
+    messages = _MESSAGES
+
+    def __init__(self, columns, *, max_depth=None, comments=None, skip=False):
+        self._columns = columns
+        self._root = columns.pool.add(ROOT)
+        self._max_depth = _UNLIMITED if max_depth is None else max_depth
+        self._comment = np.frombuffer((comments or "").encode(), dtype=np.uint8)
+        self._skip = skip
+        self.report = np.zeros(kernel.REPORT_SIZE, dtype=np.int64)
+        self.start_file(b"")
+
+    def start_file(self, text):
+        """Take note of how the trees of a file are indented."""
+        head, bracket, _ = text.partition(b"(")
+        indent = head.rpartition(b"\n")[2]
+        self._margin = len(indent) if bracket and not indent.strip() else 0
+
+    def scan(self, text, final):
+        """Scan whole trees of a block.
+
+        Parameters
+        ----------
+        text : bytes
+        final : bool
+            Whether the file ends with this block.
+
+        Returns
+        -------
+        consumed : int
+            How many bytes are done with; the rest waits for more text.
+        """
+        array = np.frombuffer(text, dtype=np.uint8)
+        n_open, n_tokens = kernel.count_marks(array, 0)
+        pool = self._columns.pool
+        pool.reserve(n_tokens, array.size)
+        consumed = self._scan(array, 0, final, n_open, n_tokens, np.empty(0, np.int64))
+        if not final or consumed == array.size or self._stopped:
+            return consumed
+        if not self._skip:
+            self.report[kernel.SEEN] += 1
+            kernel.record_fault(
+                self.report, kernel.UNCLOSED, consumed, self.report[kernel.SEEN]
+            )
+            return consumed
+        # One sweep finds every bracket that is never closed, so that a file with
+        # many of them is not read to its end for each.
+        unclosed = kernel.unmatched_brackets(array, consumed)
+        before = self.report.copy()
+        self._scan(array, consumed, final, n_open, n_tokens, unclosed)
+        if before[kernel.FAULTS]:
+            first = slice(kernel.FAULT, kernel.REPORT_SIZE)
+            self.report[first] = before[first]
+        else:
+            self.report[kernel.FAULT_TREE] += before[kernel.SEEN]
+        for count in (kernel.SEEN, kernel.FAULTS):
+            self.report[count] += before[count]
+        return array.size
+
+    @property
+    def _stopped(self):
+        return self.report[kernel.FAULTS] > 0 and not self._skip
+
+    def _scan(self, text, begin, final, n_open, n_tokens, unclosed):
+        columns = empty_columns(n_open, n_open + n_tokens, n_tokens)
+        places = np.empty((n_open, 2), dtype=np.int64)
+        kernel.scan_trees(
+            text,
+            begin,
+            final,
+            self._skip,
+            self._max_depth,
+            self._margin,
+            self._comment,
+            unclosed,
+            self._columns.pool.multiplier,
+            self._root,
+            self._columns.pool.arrays,
+            columns,
+            places,
+            self.report,
+        )
+        trees = self.report[kernel.TREES]
+        self.places = places[:trees]
+        if trees:
+            self._columns.append(columns, int(trees))
+        return int(self.report[kernel.POSITION])
+
+
+def scan_brackets(texts, *, first_item=0):
+    """Columns of bracketed strings, each of which holds exactly one tree.
+
+    Labels and words are taken literally and traces stay; only an unlabelled root
+    becomes ``ROOT``.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        The trees.
+    first_item : int, default=0
+        Number of the first string, for messages.
+
+    Returns
+    -------
+    columns : dict
+        The arrays ``label, size, parent, start, stop, node_offsets, token,
+        token_offsets`` (``label`` is -1 for a word that has siblings) and the
+        lists of str ``labels`` and ``tokens`` that the ids point into.
+
+    Raises
+    ------
+    TreebankFormatError
+        Where a string is not one tree; ``file`` is ``"item <number>"``.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.treebank._brackets import scan_brackets
+    >>> columns = scan_brackets(["(S (NP dogs) (VP bark))"])
+    >>> columns["labels"], columns["size"].tolist()
+    (['S', 'NP', 'VP'], [3, 1, 1])
+    """
+    columns = TreeColumns(SymbolPool(), keep_traces=True)
+    scanner = BracketScanner(columns)
+    item, batch, size = first_item, [], 0
+    for text in texts:
+        # A lone surrogate must reach the scanner, which says where it stands.
+        batch.append(text.encode("utf-8", "surrogatepass"))
+        size += len(batch[-1])
+        if size >= BLOCK_SIZE:
+            _scan_items(scanner, batch, item)
+            item, batch, size = item + len(batch), [], 0
+    _scan_items(scanner, batch, item)
+    return columns.finish()
+
+
+def _scan_items(scanner, batch, item):
+    scanner.scan(b"\n".join(batch) + b"\n", final=True)
+    ends = np.cumsum([len(text) + 1 for text in batch])
+    begins = ends - [len(text) + 1 for text in batch]
+    places = scanner.places
+    if (
+        scanner.report[kernel.FAULTS]
+        or len(places) != len(batch)
+        or (places[:, 0] < begins).any()
+        or (places[:, 1] >= ends).any()
+    ):
+        raise _first_bad_item(batch, item)
+
+
+def _first_bad_item(batch, item):
+    scanner = BracketScanner(TreeColumns(SymbolPool(), keep_traces=True))
+    for number, text in enumerate(batch, item):
+        scanner.scan(text, final=True)
+        report, places = scanner.report, scanner.places
+        if report[kernel.FAULTS]:
+            position = int(report[kernel.FAULT_POSITION])
+            message = fault_message(scanner, text)
+        elif len(places) == 0:
+            position, message = 0, "no tree, expected one bracketed tree"
+        elif len(places) > 1:
+            position = int(places[1, 0])
+            message = "a second tree, expected one tree a string"
+        else:
+            continue
+        line, column = place_in(text, position)
+        return TreebankFormatError(message, f"item {number}", line, column)
+    raise AssertionError("the items are trees one by one, but not together")
+
+
+def place_in(text, position, lines=0, characters=0):
+    """Line and column of a byte, counted from 1.
+
+    Parameters
+    ----------
+    text : bytes
+    position : int
+    lines, characters : int, default=0
+        Lines before the text, and characters of its first line before it.
+    """
+    head = text[:position]
+    line = head.rpartition(b"\n")[2]
+    column = len(line.decode(errors="replace")) + 1
+    breaks = head.count(b"\n")
+    return lines + breaks + 1, column + (0 if breaks else characters)
+
+
+def fault_message(scanner, text):
+    """Say what the first fault of a scan is, with the text where it shows."""
+    position = int(scanner.report[kernel.FAULT_POSITION])
+    excerpt = text[position : position + 40].decode(errors="replace")
+    excerpt = excerpt.splitlines()[0][:30] if excerpt.strip() else ""
+    message = scanner.messages[int(scanner.report[kernel.FAULT])]
+    return f"{message}: {excerpt!r}" if excerpt else message
