@@ -14,8 +14,6 @@ from sklearn.utils._param_validation import (
     StrOptions,
 )
 
-from lpcfg_sk.treebank._treebank import Treebank
-
 __all__ = [
     "HasMethods",
     "Hidden",
@@ -52,6 +50,9 @@ def check_treebank(
     -------
     treebank : Treebank
     """
+    # The transformers of lpcfg_sk.treebank import this module.
+    from lpcfg_sk.treebank._treebank import Treebank
+
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     if not isinstance(X, Treebank):
         if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
