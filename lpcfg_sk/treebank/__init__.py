@@ -1,7 +1,24 @@
 """Treebanks: columns of trees, reading and writing, binarisation, rare words."""
 
+from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
+from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
+from lpcfg_sk.treebank._labels import LabelParts, LabelTable, decode_label, decode_table
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
 
-__all__ = ["SymbolTable", "Tree", "Treebank", "concatenate"]
+__all__ = [
+    "ENGLISH_HEAD_RULES",
+    "LabelParts",
+    "LabelTable",
+    "SymbolTable",
+    "Tree",
+    "TreeBinarizer",
+    "Treebank",
+    "concatenate",
+    "decode_label",
+    "decode_table",
+    "find_heads",
+    "head_token",
+    "unbinarize",
+]

@@ -1,0 +1,369 @@
+"""Binarisation of trees and its inverse.
+
+Labels are combined as numbers: a combination is a path in one growing table of
+pairs, whose keys the caller turns into strings, once for each that occurs.
+"""
+
+import numpy as np
+from numba import njit
+
+# First members of the pairs that begin a path.
+CHAIN = -1
+ANCESTORS = -2
+SIBLINGS = -3
+INNER = -4
+LEAF = -5
+INTERMEDIATE = -6
+
+RIGHT = 0
+LEFT = 1
+HEAD = 2
+
+
+@njit(nogil=True, cache=True)
+def _slot(slots, keys, key):
+    """Where a key is, or where it belongs."""
+    mask = slots.size - 1
+    mixed = (key >> 32) * 1000003 + (key & 0xFFFFFFFF) * 7919
+    position = (mixed ^ (mixed >> 15)) & mask
+    while slots[position] >= 0 and keys[slots[position]] != key:
+        position = (position + 1) & mask
+    return position
+
+
+@njit(nogil=True, cache=True)
+def _pair(keys, slots, count, first, second):
+    """Number of the pair (first, second) in an open-addressing table that grows."""
+    key = (np.int64(first) << 32) | np.int64(second)
+    position = _slot(slots, keys, key)
+    if slots[position] >= 0:
+        return np.int64(slots[position]), keys, slots, count
+    if count == keys.size:
+        more = np.empty(2 * keys.size, dtype=np.int64)
+        more[:count] = keys
+        keys = more
+        slots = np.full(4 * keys.size, -1, dtype=np.int32)
+        for i in range(count):
+            slots[_slot(slots, keys, keys[i])] = i
+        position = _slot(slots, keys, key)
+    keys[count] = key
+    slots[position] = count
+    return np.int64(count), keys, slots, count + 1
+
+
+@njit(nogil=True, cache=True)
+def binarize_trees(
+    label,
+    size,
+    parent,
+    start,
+    stop,
+    node_offsets,
+    head,
+    n_labels,
+    direction,
+    horizontal,
+    vertical,
+    max_pieces,
+):
+    """Collapse unary chains and binarise, in one sweep over the preorder.
+
+    Parameters
+    ----------
+    label, size, parent, start, stop, node_offsets : arrays
+        Columns of a treebank.
+    head : int32 array
+        Head child of each node within its tree; used where `direction` is HEAD.
+    n_labels : int
+        Number of labels; stands for a bare word in the pairs.
+    direction : int
+        RIGHT, LEFT or HEAD. The first two are the same as heads that always are
+        the last or the first child.
+    horizontal : int
+        How many siblings an intermediate node remembers, -1 for all.
+    vertical : int
+        How many generations a label tells, itself included.
+    max_pieces : int
+        Most remembered labels that the distinct labels may have together.
+
+    Returns
+    -------
+    out_label : int32 array
+        Numbers of pairs; out_start, out_stop likewise one entry a new node.
+    out_start, out_stop : int32 arrays
+        Spans. A binary node over n words has ``2 * n - 1`` nodes.
+    out_offsets : int64 array
+        First new node of each tree.
+    keys : int64 array
+        The pairs, packed as ``first << 32 | second``.
+    pieces : int64
+        Number of remembered labels; more than `max_pieces` means that the kernel
+        gave up.
+    """
+    n_trees = node_offsets.size - 1
+    n_nodes = size.size
+    out_offsets = np.zeros(n_trees + 1, dtype=np.int64)
+    widest = np.int64(0)
+    for t in range(n_trees):
+        lo, hi = node_offsets[t], node_offsets[t + 1]
+        out_offsets[t + 1] = out_offsets[t]
+        if hi > lo:
+            out_offsets[t + 1] += 2 * np.int64(stop[lo]) - 1
+            widest = max(widest, np.int64(stop[lo]))
+    out_label = np.empty(out_offsets[n_trees], dtype=np.int32)
+    out_start = np.empty(out_offsets[n_trees], dtype=np.int32)
+    out_stop = np.empty(out_offsets[n_trees], dtype=np.int32)
+
+    keys = np.empty(1024, dtype=np.int64)
+    slots = np.full(4096, -1, dtype=np.int32)
+    count = 0
+    pieces = np.int64(0)
+    # Of a node: its chain down to it, the top of its chain, the memory of its
+    # ancestors, and what to split off just before it (as right child).
+    chain = np.empty(n_nodes, dtype=np.int32)
+    top = np.empty(n_nodes, dtype=np.int32)
+    above = np.empty(n_nodes, dtype=np.int32)
+    before = np.full(n_nodes, -1, dtype=np.int32)
+    before_stop = np.empty(n_nodes, dtype=np.int32)
+    children = np.empty(widest, dtype=np.int64)
+    split_off = np.empty(widest, dtype=np.int64)
+    out = 0
+    for t in range(n_trees):
+        lo, hi = node_offsets[t], node_offsets[t + 1]
+        for i in range(lo, hi):
+            symbol = np.int64(label[i])
+            if symbol < 0:
+                symbol = np.int64(n_labels)
+            p = lo + parent[i]
+            if i > lo and size[p + 1] == size[p] - 1:
+                begin = np.int64(chain[p])
+                top[i] = top[p]
+            else:
+                begin = np.int64(CHAIN)
+                top[i] = i - lo
+            number, keys, slots, count = _pair(keys, slots, count, begin, symbol)
+            chain[i] = number
+            if size[i] > 1 and size[i + 1] == size[i] - 1:
+                continue
+            leaf = size[i] == 1
+            first = lo + top[i]
+
+            # Vertical memory; a plain tag over a word has none.
+            memory, keys, slots, count = _pair(keys, slots, count, ANCESTORS, 0)
+            n_above = 0
+            if not (leaf and first == i):
+                p = np.int64(parent[first])
+                while n_above < vertical - 1 and p >= 0:
+                    memory, keys, slots, count = _pair(
+                        keys, slots, count, memory, label[lo + p]
+                    )
+                    n_above += 1
+                    p = np.int64(parent[lo + p])
+            above[i] = memory
+
+            if before[first] >= 0:
+                out_label[out] = before[first]
+                out_start[out] = start[first]
+                out_stop[out] = before_stop[first]
+                out += 1
+            kind = LEAF if leaf else INNER
+            number, keys, slots, count = _pair(keys, slots, count, kind, chain[i])
+            n_known = count
+            number, keys, slots, count = _pair(keys, slots, count, number, memory)
+            if count > n_known:
+                pieces += n_above
+            out_label[out] = number
+            out_start[out] = start[i]
+            out_stop[out] = stop[i]
+            out += 1
+            if leaf:
+                continue
+
+            n = 0
+            n_left = 0
+            c = i + 1
+            while c < i + size[i]:
+                if direction == HEAD and lo + head[i] == c:
+                    n_left = n
+                children[n] = c
+                n += 1
+                c += size[c]
+            if direction == RIGHT:
+                n_left = n - 1
+            elif direction == LEFT:
+                n_left = 0
+            n_right = n - 1 - n_left
+            # From the top down: the right children, outermost first, then the left.
+            for k in range(n_right):
+                split_off[k] = children[n - 1 - k]
+            for k in range(n_left):
+                split_off[n_right + k] = children[k]
+            owner, keys, slots, count = _pair(
+                keys, slots, count, INTERMEDIATE, label[i]
+            )
+            owner, keys, slots, count = _pair(keys, slots, count, owner, memory)
+            empty, keys, slots, count = _pair(keys, slots, count, SIBLINGS, 0)
+            remembered = empty
+            for k in range(1, n - 1):
+                n_remembered = k if horizontal < 0 else min(k, horizontal)
+                if horizontal < 0:
+                    oldest = k - 1
+                else:
+                    remembered = empty
+                    oldest = k - n_remembered
+                for s in range(oldest, k):
+                    symbol = np.int64(label[split_off[s]])
+                    if symbol < 0:
+                        symbol = np.int64(n_labels)
+                    remembered, keys, slots, count = _pair(
+                        keys, slots, count, remembered, symbol
+                    )
+                n_known = count
+                number, keys, slots, count = _pair(
+                    keys, slots, count, owner, remembered
+                )
+                if count > n_known:
+                    pieces += n_above + n_remembered
+                    if pieces > max_pieces:
+                        return (
+                            out_label,
+                            out_start,
+                            out_stop,
+                            out_offsets,
+                            keys[:count],
+                            pieces,
+                        )
+                if k < n_right or (k == n_right and n_left > 0):
+                    out_label[out] = number
+                    out_start[out] = start[i]
+                    out_stop[out] = start[children[n - k]]
+                    out += 1
+                else:
+                    c = children[k - n_right]
+                    before[c] = number
+                    before_stop[c] = stop[children[n_left]]
+        if pieces > max_pieces:
+            break
+    return out_label, out_start, out_stop, out_offsets, keys[:count], pieces
+
+
+@njit(nogil=True, cache=True)
+def link_binary(start, stop, node_offsets):
+    """Sizes and parents of binary trees in preorder, from their spans.
+
+    Parameters
+    ----------
+    start, stop : int32 arrays
+        Spans of the nodes.
+    node_offsets : int64 array
+        First node of each tree.
+
+    Returns
+    -------
+    size, parent : int32 arrays
+    """
+    size = np.empty(start.size, dtype=np.int32)
+    parent = np.empty(start.size, dtype=np.int32)
+    for t in range(node_offsets.size - 1):
+        lo, hi = node_offsets[t], node_offsets[t + 1]
+        if hi > lo:
+            parent[lo] = -1
+        for i in range(lo, hi):
+            size[i] = 2 * (stop[i] - start[i]) - 1
+            if size[i] > 1:
+                left = i + 1
+                right = left + 2 * (stop[left] - start[left]) - 1
+                parent[left] = i - lo
+                parent[right] = i - lo
+    return size, parent
+
+
+@njit(nogil=True, cache=True)
+def unbinarize_trees(
+    label,
+    size,
+    parent,
+    start,
+    stop,
+    node_offsets,
+    intermediate,
+    chain_offsets,
+    chain,
+    fallback,
+):
+    """Expand unary chains and splice the children of intermediate nodes.
+
+    Parameters
+    ----------
+    label, size, parent, start, stop, node_offsets : arrays
+        Columns of a treebank; trees need not be binary.
+    intermediate : bool array
+        Which labels are those of intermediate nodes.
+    chain_offsets, chain : int64 and int32 arrays
+        Original labels of each label; none for a bare word.
+    fallback : int
+        Original label of a root that stands for a bare word.
+
+    Returns
+    -------
+    out_label, out_size, out_parent, out_start, out_stop : int32 arrays
+    out_offsets : int64 array
+    """
+    n_trees = node_offsets.size - 1
+    n_nodes = size.size
+    # Of a node: how many nodes it becomes, the nearest node at or above it that
+    # becomes any, its subtree's new size, and the last node that it becomes.
+    n_new = np.empty(n_nodes, dtype=np.int32)
+    kept = np.empty(n_nodes, dtype=np.int64)
+    new_size = np.empty(n_nodes, dtype=np.int32)
+    last = np.empty(n_nodes, dtype=np.int32)
+    out_offsets = np.zeros(n_trees + 1, dtype=np.int64)
+    for t in range(n_trees):
+        lo, hi = node_offsets[t], node_offsets[t + 1]
+        for i in range(lo, hi):
+            a = label[i]
+            length = np.int64(0)
+            if a >= 0 and not (intermediate[a] and size[i] > 1 and i > lo):
+                length = chain_offsets[a + 1] - chain_offsets[a]
+            if i == lo:
+                length = max(length, np.int64(1))
+            elif length == 0 and size[i] == 1:
+                # A bare word alone under a node makes that node a pre-terminal.
+                above = kept[lo + parent[i]]
+                length = np.int64(stop[above] - start[above] > 1)
+            n_new[i] = length
+            kept[i] = i if length > 0 else kept[lo + parent[i]]
+            new_size[i] = length
+        for i in range(hi - 1, lo, -1):
+            new_size[lo + parent[i]] += new_size[i]
+        out_offsets[t + 1] = out_offsets[t] + (new_size[lo] if hi > lo else 0)
+
+    n_out = out_offsets[n_trees]
+    out_label = np.empty(n_out, dtype=np.int32)
+    out_size = np.empty(n_out, dtype=np.int32)
+    out_parent = np.empty(n_out, dtype=np.int32)
+    out_start = np.empty(n_out, dtype=np.int32)
+    out_stop = np.empty(n_out, dtype=np.int32)
+    out = np.int64(0)
+    for t in range(n_trees):
+        lo, hi = node_offsets[t], node_offsets[t + 1]
+        base = out_offsets[t]
+        for i in range(lo, hi):
+            a = label[i]
+            bare = a < 0 or chain_offsets[a + 1] == chain_offsets[a]
+            above = np.int64(-1)
+            if i > lo:
+                above = np.int64(last[kept[lo + parent[i]]])
+            for k in range(n_new[i]):
+                if not bare:
+                    out_label[out] = chain[chain_offsets[a] + k]
+                else:
+                    out_label[out] = fallback if i == lo else -1
+                out_size[out] = new_size[i] - k
+                out_parent[out] = above
+                out_start[out] = start[i]
+                out_stop[out] = stop[i]
+                above = out - base
+                out += 1
+            last[i] = above
+    return out_label, out_size, out_parent, out_start, out_stop, out_offsets

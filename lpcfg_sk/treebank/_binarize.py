@@ -1,0 +1,327 @@
+"""Binary trees of arbitrary ones, and back."""
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from lpcfg_sk._kernels import _binarize as kernel
+from lpcfg_sk.treebank._heads import find_heads
+from lpcfg_sk.treebank._labels import BARE, decode_table, encode_label
+from lpcfg_sk.utils._validation import (
+    Interval,
+    StrOptions,
+    check_treebank,
+    fit_context,
+)
+
+_DIRECTIONS = {"right": kernel.RIGHT, "left": kernel.LEFT, "head": kernel.HEAD}
+
+# The distinct labels of a treebank may remember this many labels in all: enough
+# for nodes of 4,000 children that remember everything, some 30 MB of text.
+_MAX_PIECES = 2**23
+
+# Label of a one-word tree whose root is predicted to be a bare word.
+_UNKNOWN_PHRASE = "X"
+
+
+class TreeBinarizer(TransformerMixin, BaseEstimator):
+    """Collapse unary chains into one label and make all trees binary.
+
+    Afterwards every nonterminal is either an in-terminal, which has two children,
+    or a pre-terminal, which has a word, as L-PCFGs assume. The labels tell how to
+    undo it: :meth:`inverse_transform` restores the original trees exactly.
+
+    Parameters
+    ----------
+    direction : {"right", "left", "head"}, default="right"
+        How a node with children ``B C D`` is split. From the left to the right:
+        ``A -> B @A``, ``@A -> C D``; from the right to the left: ``A -> @A D``,
+        ``@A -> B C``; or towards the head child: first the children right of it
+        are split off, outermost first, then those left of it.
+    horizontal : int or None, default=0
+        How many of the siblings split off last an intermediate node remembers in
+        its label: ``@A|B`` for 1. None for all of them.
+    vertical : int, default=1
+        How many generations a label tells: with 2 an NP under S is ``NP^S``. A
+        single pre-terminal is left as it is.
+    head_rules : dict, default=None
+        Rules that find head children for ``direction="head"``, see
+        :func:`find_heads`; None for those of English.
+
+    Attributes
+    ----------
+    preterminals_ : frozenset of str
+        The original labels that stand over words more often than over several
+        children. A label in its unusual role is marked with ``~``, so that no
+        label has both.
+
+    See Also
+    --------
+    unbinarize : The inverse as a function.
+    decode_label : What a label stands for.
+
+    Notes
+    -----
+    A chain of unary nodes becomes one node labelled by all of them, ``S+VP``, also
+    above a pre-terminal, ``NP+NN``. A word that has siblings but no pre-terminal
+    gets the label ``\\bare``. Sentences without a tree pass as they are, and so do
+    tokens and words. Feature blocks are dropped, for they belong to nodes that are
+    no more. Trees that are binarised already are restored first.
+
+    With ``horizontal=None`` the labels of one node with n children have a length of
+    n²/2 together; where that passes eight million labels, `transform` refuses.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank, TreeBinarizer
+    >>> treebank = Treebank(["(S (NP (DT the) (JJ old) (NN dog)) (VP (VBZ barks)))"])
+    >>> binarizer = TreeBinarizer(horizontal=1)
+    >>> binary = binarizer.fit_transform(treebank)
+    >>> str(binary[0])
+    '(S (NP (DT the) (@NP|DT (JJ old) (NN dog))) (VP+VBZ barks))'
+    >>> binarizer.inverse_transform(binary) == treebank
+    True
+    """
+
+    _parameter_constraints = {
+        "direction": [StrOptions(set(_DIRECTIONS))],
+        "horizontal": [Interval(Integral, 0, None, closed="left"), None],
+        "vertical": [Interval(Integral, 1, None, closed="left")],
+        "head_rules": [dict, None],
+    }
+
+    def __init__(self, direction="right", *, horizontal=0, vertical=1, head_rules=None):
+        self.direction = direction
+        self.horizontal = horizontal
+        self.vertical = vertical
+        self.head_rules = head_rules
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Learn which labels are usually those of pre-terminals.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Trees.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : TreeBinarizer
+        """
+        treebank = self._check(X)
+        leaf = treebank.size == 1
+        over_word = _counts(treebank, leaf & (treebank.label >= 0))
+        over_several = _counts(treebank, ~leaf & ~_is_unary(treebank))
+        names = treebank.labels.strings
+        usual = np.flatnonzero(over_word > over_several)
+        self.preterminals_ = frozenset(names[i] for i in usual.tolist())
+        return self
+
+    def transform(self, X):
+        """Make trees binary.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Trees; sentences without a tree pass as they are.
+
+        Returns
+        -------
+        treebank : Treebank
+            Binary trees over the same tokens.
+        """
+        check_is_fitted(self)
+        treebank = self._check(X)
+        head = np.zeros(0, dtype=np.int32)
+        if self.direction == "head":
+            head = find_heads(treebank, self.head_rules)
+        n_labels = len(treebank.labels)
+        number, start, stop, node_offsets, keys, pieces = kernel.binarize_trees(
+            treebank.label,
+            treebank.size,
+            treebank.parent,
+            treebank.start,
+            treebank.stop,
+            treebank.node_offsets,
+            head,
+            n_labels,
+            _DIRECTIONS[self.direction],
+            -1 if self.horizontal is None else self.horizontal,
+            self.vertical,
+            _MAX_PIECES,
+        )
+        if pieces > _MAX_PIECES:
+            raise ValueError(
+                f"with horizontal={self.horizontal} and vertical={self.vertical} the "
+                f"labels of these trees would remember more than {_MAX_PIECES} labels "
+                "in all; choose a smaller horizontal, such as 2"
+            )
+        size, parent = kernel.link_binary(start, stop, node_offsets)
+        label, strings = self._label_strings(number, keys, treebank.labels.strings)
+        tag, strings = self._tags(treebank, strings)
+        return treebank.replace(
+            label=label,
+            size=size,
+            parent=parent,
+            start=start,
+            stop=stop,
+            node_offsets=node_offsets,
+            tag=tag,
+            labels=strings,
+            blocks={},
+            block_names={},
+            binarized=True,
+        )
+
+    def inverse_transform(self, X):
+        """Restore the original trees, from the labels alone.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Trees that a TreeBinarizer of any setting made, or a parser that
+            learned from such trees.
+
+        Returns
+        -------
+        treebank : Treebank
+            See :func:`unbinarize`.
+        """
+        return unbinarize(check_treebank(X, estimator=self, allow_empty=True))
+
+    def _check(self, X):
+        treebank = check_treebank(X, estimator=self, allow_empty=True)
+        return unbinarize(treebank) if treebank.binarized else treebank
+
+    def _marked(self, label, leaf):
+        return leaf != (label in self.preterminals_)
+
+    def _label_strings(self, number, keys, names):
+        """Labels of the pairs that occur, and ids of them."""
+        used, label = np.unique(number, return_inverse=True)
+        first, second = (keys >> 32).tolist(), (keys & 0xFFFFFFFF).tolist()
+        names = (*names, None)
+
+        def path(pair):
+            symbols = []
+            while pair >= 0 and first[pair] not in (kernel.ANCESTORS, kernel.SIBLINGS):
+                symbols.append(names[second[pair]])
+                pair = first[pair]
+            return symbols[::-1]
+
+        strings = []
+        for pair in used.tolist():
+            base, memory = first[pair], second[pair]
+            if first[base] in (kernel.INNER, kernel.LEAF):
+                chain = path(second[base])
+                string = BARE
+                if chain != [None]:
+                    leaf = first[base] == kernel.LEAF
+                    string = encode_label(
+                        chain,
+                        marked=self._marked(chain[-1], leaf),
+                        ancestors=path(memory),
+                    )
+            else:
+                string = encode_label(
+                    [names[second[first[base]]]],
+                    ancestors=path(second[base]),
+                    intermediate=True,
+                    siblings=path(memory),
+                )
+            strings.append(string)
+        return label.astype(np.int32), strings
+
+    def _tags(self, treebank, strings):
+        """Given tags as labels of pre-terminals, added to the table."""
+        ids = {s: i for i, s in enumerate(strings)}
+        mapping = np.full(len(treebank.labels) + 1, -1, dtype=np.int32)
+        for tag in np.unique(treebank.tag[treebank.tag >= 0]).tolist():
+            name = treebank.labels[tag]
+            string = encode_label([name], marked=self._marked(name, leaf=True))
+            mapping[tag] = ids.setdefault(string, len(ids))
+        return mapping[treebank.tag], list(ids)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def unbinarize(treebank):
+    """Restore the original trees of binarised ones, from their labels alone.
+
+    Chains of labels become unary nodes again, and the children of an intermediate
+    node become children of the nearest node above it that is none.
+
+    Parameters
+    ----------
+    treebank : Treebank
+        Trees that :class:`TreeBinarizer` made, or a parser that learned from them.
+
+    Returns
+    -------
+    treebank : Treebank
+        Trees over the same tokens, words and tags. Feature blocks are dropped, for
+        they belong to nodes that are no more.
+
+    Notes
+    -----
+    Labels of a parser may be in places that no TreeBinarizer would put them; all
+    words are kept. An intermediate root, or one over a word, becomes a node of the
+    label that it is an intermediate of (``@NP`` becomes ``NP``). A bare word that
+    is a tree of its own becomes an ``X``.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.treebank import unbinarize
+    >>> str(unbinarize(Treebank(["(S+VP (VB ask) (@VP (NP+PRP me) (NP+NN now)))"]))[0])
+    '(S (VP (VB ask) (NP (PRP me)) (NP (NN now))))'
+    """
+    table = decode_table(treebank.labels)
+    originals = dict.fromkeys((*table.originals, _UNKNOWN_PHRASE))
+    label, size, parent, start, stop, node_offsets = kernel.unbinarize_trees(
+        treebank.label,
+        treebank.size,
+        treebank.parent,
+        treebank.start,
+        treebank.stop,
+        treebank.node_offsets,
+        table.intermediate,
+        table.chain_offsets,
+        table.chain,
+        list(originals).index(_UNKNOWN_PHRASE),
+    )
+    # A tag is the lowest label of its chain; there is none of a bare word.
+    lowest = np.append(table.chain, np.int32(-1))[table.chain_offsets[1:] - 1]
+    lowest[np.diff(table.chain_offsets) == 0] = -1
+    return treebank.replace(
+        label=label,
+        size=size,
+        parent=parent,
+        start=start,
+        stop=stop,
+        node_offsets=node_offsets,
+        tag=np.append(lowest, np.int32(-1))[treebank.tag],
+        labels=originals,
+        blocks={},
+        block_names={},
+        binarized=False,
+    )
+
+
+def _is_unary(treebank):
+    """Which nodes have exactly one child."""
+    size = treebank.size
+    below = np.append(size[1:], 0)
+    return (size > 1) & (below == size - 1)
+
+
+def _counts(treebank, nodes):
+    return np.bincount(treebank.label[nodes], minlength=len(treebank.labels))
