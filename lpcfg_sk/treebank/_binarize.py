@@ -27,7 +27,7 @@ _UNKNOWN_PHRASE = "X"
 
 
 class TreeBinarizer(TransformerMixin, BaseEstimator):
-    """Collapse unary chains into one label and make all trees binary.
+    r"""Collapse unary chains into one label and make all trees binary.
 
     Afterwards every nonterminal is either an in-terminal, which has two children,
     or a pre-terminal, which has a word, as L-PCFGs assume. The labels tell how to
@@ -66,7 +66,7 @@ class TreeBinarizer(TransformerMixin, BaseEstimator):
     -----
     A chain of unary nodes becomes one node labelled by all of them, ``S+VP``, also
     above a pre-terminal, ``NP+NN``. A word that has siblings but no pre-terminal
-    gets the label ``\\bare``. Sentences without a tree pass as they are, and so do
+    gets the label ``\bare``. Sentences without a tree pass as they are, and so do
     tokens and words. Feature blocks are dropped, for they belong to nodes that are
     no more. Trees that are binarised already are restored first.
 

@@ -5,53 +5,49 @@ import numpy as np
 from lpcfg_sk._kernels._heads import find_heads as _find_heads
 from lpcfg_sk.treebank._labels import decode_table
 
-#: Head rules for labels of the Penn Treebank, after Magerman (1995) and Collins
-#: (1999, appendix A). Labels in one tuple are taken as equals.
-ENGLISH_HEAD_RULES = {
+_COLLINS = {
     "ADJP": (
         "left",
-        "NNS QP NN $ ADVP JJ VBN VBG ADJP JJR NP JJS DT FW RBR RBS SBAR RB".split(),
+        "NNS QP NN $ ADVP JJ VBN VBG ADJP JJR NP JJS DT FW RBR RBS SBAR RB",
     ),
-    "ADVP": ("right", "RB RBR RBS FW ADVP TO CD JJR JJ IN NP JJS NN".split()),
-    "CONJP": ("right", ["CC", "RB", "IN"]),
-    "FRAG": ("right", []),
-    "INTJ": ("left", []),
-    "LST": ("right", ["LS", ":"]),
-    "NAC": (
-        "left",
-        "NN NNS NNP NNPS NP NAC EX $ CD QP PRP VBG JJ JJS JJR ADJP FW".split(),
-    ),
-    "NP": [
-        ("right", [("NN", "NNP", "NNPS", "NNS", "NX", "POS", "JJR")]),
-        ("left", ["NP"]),
-        ("right", [("$", "ADJP", "PRN"), "CD", ("JJ", "JJS", "RB", "QP")]),
-    ],
-    "PP": ("right", ["IN", "TO", "VBG", "VBN", "RP", "FW"]),
-    "PRN": ("left", []),
-    "PRT": ("right", ["RP"]),
-    "QP": ("left", "$ IN NNS NN JJ RB DT CD NCD QP JJR JJS".split()),
-    "ROOT": ("left", ["S", "SINV", "SQ", "SBARQ", "FRAG", "NP", "VP"]),
-    "RRC": ("right", ["VP", "NP", "ADVP", "ADJP", "PP"]),
-    "S": ("left", ["TO", "IN", "VP", "S", "SBAR", "ADJP", "UCP", "NP"]),
-    "SBAR": (
-        "left",
-        "WHNP WHPP WHADVP WHADJP IN DT S SQ SINV SBAR FRAG".split(),
-    ),
-    "SBARQ": ("left", ["SQ", "S", "SINV", "SBARQ", "FRAG"]),
-    "SINV": ("left", "VBZ VBD VBP VB MD VP S SINV ADJP NP".split()),
-    "SQ": ("left", ["VBZ", "VBD", "VBP", "VB", "MD", "VP", "SQ"]),
-    "UCP": ("right", []),
-    "VP": (
-        "left",
-        "TO VBD VBN MD VBZ VB VBG VBP AUX AUXG VP ADJP NN NNS NP".split(),
-    ),
-    "WHADJP": ("left", ["CC", "WRB", "JJ", "ADJP"]),
-    "WHADVP": ("right", ["CC", "WRB"]),
-    "WHNP": ("left", ["WDT", "WP", "WP$", "WHADJP", "WHPP", "WHNP"]),
-    "WHPP": ("right", ["IN", "TO", "FW"]),
-    None: ("right", []),
+    "ADVP": ("right", "RB RBR RBS FW ADVP TO CD JJR JJ IN NP JJS NN"),
+    "CONJP": ("right", "CC RB IN"),
+    "FRAG": ("right", ""),
+    "INTJ": ("left", ""),
+    "LST": ("right", "LS :"),
+    "NAC": ("left", "NN NNS NNP NNPS NP NAC EX $ CD QP PRP VBG JJ JJS JJR ADJP FW"),
+    "PP": ("right", "IN TO VBG VBN RP FW"),
+    "PRN": ("left", ""),
+    "PRT": ("right", "RP"),
+    "QP": ("left", "$ IN NNS NN JJ RB DT CD NCD QP JJR JJS"),
+    "ROOT": ("left", "S SINV SQ SBARQ FRAG NP VP"),
+    "RRC": ("right", "VP NP ADVP ADJP PP"),
+    "S": ("left", "TO IN VP S SBAR ADJP UCP NP"),
+    "SBAR": ("left", "WHNP WHPP WHADVP WHADJP IN DT S SQ SINV SBAR FRAG"),
+    "SBARQ": ("left", "SQ S SINV SBARQ FRAG"),
+    "SINV": ("left", "VBZ VBD VBP VB MD VP S SINV ADJP NP"),
+    "SQ": ("left", "VBZ VBD VBP VB MD VP SQ"),
+    "UCP": ("right", ""),
+    "VP": ("left", "TO VBD VBN MD VBZ VB VBG VBP AUX AUXG VP ADJP NN NNS NP"),
+    "WHADJP": ("left", "CC WRB JJ ADJP"),
+    "WHADVP": ("right", "CC WRB"),
+    "WHNP": ("left", "WDT WP WP$ WHADJP WHPP WHNP"),
+    "WHPP": ("right", "IN TO FW"),
+    None: ("right", ""),
 }
-ENGLISH_HEAD_RULES["NX"] = ENGLISH_HEAD_RULES["NP"]
+_NOUN_PHRASE = [
+    ("right", [("NN", "NNP", "NNPS", "NNS", "NX", "POS", "JJR")]),
+    ("left", ["NP"]),
+    ("right", [("$", "ADJP", "PRN"), "CD", ("JJ", "JJS", "RB", "QP")]),
+]
+
+#: Head rules for labels of the Penn Treebank, after Magerman (1995) and Collins
+#: (1999, appendix A), with ROOT added.
+ENGLISH_HEAD_RULES = {
+    **{label: (side, names.split()) for label, (side, names) in _COLLINS.items()},
+    "NP": _NOUN_PHRASE,
+    "NX": _NOUN_PHRASE,
+}
 
 _PUNCTUATION = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "#", "HYPH"})
 

@@ -1,4 +1,4 @@
-"""Labels of binarised trees: how they are written and read.
+r"""Labels of binarised trees: how they are written and read.
 
 An original label is escaped and then combined:
 
@@ -9,11 +9,11 @@ An original label is escaped and then combined:
 ``NP^S^ROOT``         the labels above, nearest first (vertical memory)
 ``@NP``, ``@NP|DT``   an intermediate node of NP, with the siblings that were
                       split off before it (horizontal memory)
-``\\bare``             a word that has siblings and no pre-terminal of its own
+``\bare``             a word that has siblings and no pre-terminal of its own
 ====================  ======================================================
 
-``\\ + @ | ^ ~`` inside an original label are written with a backslash before them,
-and an empty label as ``\\0``.
+``\ + @ | ^ ~`` inside an original label are written with a backslash before them,
+and an empty label as ``\0``.
 """
 
 import re
@@ -74,7 +74,7 @@ class LabelTable(NamedTuple):
 
 
 def escape_label(label):
-    """Write one original label so that it can be combined.
+    r"""Write one original label so that it can be combined.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def escape_label(label):
     --------
     >>> from lpcfg_sk.treebank._labels import escape_label
     >>> escape_label("NP-SBJ"), escape_label("ADVP|PRT")
-    ('NP-SBJ', 'ADVP\\\\|PRT')
+    ('NP-SBJ', 'ADVP\\|PRT')
     """
     return label.translate(_ESCAPES) if label else "\\0"
 
