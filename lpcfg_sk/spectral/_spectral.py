@@ -1,0 +1,348 @@
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Memory
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, check_memory
+
+from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk.grammar import RuleIndex
+from lpcfg_sk.grammar._rules import requested_states, weighted_trees
+from lpcfg_sk.spectral._decomposition import decompose, project
+from lpcfg_sk.spectral._moments import accumulate_moments, solve
+from lpcfg_sk.utils._validation import (
+    Interval,
+    StrOptions,
+    check_treebank,
+    fit_context,
+)
+
+_BLOCKS = ("inside", "outside")
+
+
+class SpectralLPCFG(BaseLPCFG):
+    """Latent-variable PCFG learnt by singular value decompositions.
+
+    Nodes of the training trees are described by features of the subtree below them
+    (φ) and of everything around it (ψ). For each nonterminal a the singular vectors
+    of Ω^a = E[φψᵀ | a] project both to m numbers, and means of products of projected
+    nodes are the parameters of the grammar, up to invertible matrices that cancel
+    in the value of every tree. There is no iteration and no local optimum: if trees
+    do come from an L-PCFG whose states the features can tell apart, the estimates
+    converge to it at the rate 1/√M.
+
+    Parameters
+    ----------
+    m : int, dict or callable, default=8
+        Number of latent states of each nonterminal: one number, a mapping of
+        nonterminals to numbers (1 for those not named), or
+        ``m(nonterminal, count) -> int``. It is cut to the numerical rank of Ω^a; a
+        nonterminal that occurs only at roots has one state.
+    scaling : float, default=5.0
+        Feature i is multiplied by √(M / (count_i + scaling)) before the singular
+        value decomposition, which brings rare and frequent features to the same
+        size. None leaves the features as they are.
+    smoothing : float, default=10.0
+        Strength C of the interpolation of a rule's third moments with products of
+        its lower moments (see Notes), in units of √count. None turns it off.
+    lexical_smoothing : float, default=0.5
+        Strength of the interpolation of the vector of a lexical rule with the mean
+        vector of its pre-terminal, in the same units. None turns it off.
+    lexicon_alpha : float, default=1.0
+        Strength, in tokens, of the signature classes of :class:`RareWords` in the
+        emissions of words. 0 turns it off; unknown words are then impossible.
+    rank_tol : float, default=1e-6
+        Singular values below this fraction of the largest one count as zero.
+    svd_solver : {"arpack", "randomized"}, default="arpack"
+        How the decompositions of frequent nonterminals are computed.
+    node_sampling : {"all", "one"}, default="all"
+        Use all nodes of all trees, or one node of each tree, drawn at random, as
+        the theory of [1]_ assumes. The latter is for study: it throws most of the
+        data away, and where trees differ in size it is biased, because it weights
+        a node by one over the size of its tree, which makes inside and outside
+        trees dependent given the latent state.
+    m_max : int, default=None
+        Number of singular vectors to compute, where that is more than `m`. With
+        `memory`, a search over ``m`` up to `m_max` computes them once.
+    memory : str or joblib.Memory, default=None
+        Where to keep decompositions. A later fit on the same treebank (with the
+        same features, weights and scaling) that needs no more vectors takes the
+        leading ones.
+    decoder : str, default="auto"
+        How :meth:`predict` chooses a tree, see :mod:`lpcfg_sk.decoding`.
+    prune_threshold : float, default=3e-4
+        Items whose marginal under the coarse PCFG is lower are left out of the
+        chart. None parses without pruning.
+    max_memory : float, default=2e9
+        Bytes that the charts of one sentence may take.
+    n_jobs : int, default=None
+        Number of jobs, as in joblib. The result does not depend on it.
+    verbose : int, default=0
+        Whether to log progress.
+    random_state : int, RandomState or None, default=None
+        For ``svd_solver="randomized"`` and ``node_sampling="one"``.
+
+    Attributes
+    ----------
+    grammar_ : LPCFG
+        The grammar.
+    coarse_ : LPCFG
+        The treebank PCFG that prunes charts.
+    m_ : dict of str to int
+        Number of states of each nonterminal.
+    singular_values_ : dict of str to ndarray
+        Singular values of Ω^a, all that were computed.
+    projections_ : dict of str to Projection
+        Singular vectors of Ω^a as weights of feature columns, all that were
+        computed; the first ``m_[a]`` are used.
+    counts_ : dict of str to float
+        Number of nodes of each nonterminal in training.
+
+    See Also
+    --------
+    InsideFeatures, OutsideFeatures : Make the features.
+    make_parser : Makes a pipeline of all steps.
+
+    Notes
+    -----
+    The algorithm is that of figures 7 and 8 of [1]_, over all nodes. With
+    ``scaling=None, smoothing=None, lexical_smoothing=None, lexicon_alpha=0`` it is
+    that literally. With n the count of a rule and λ = √n / (C + √n), smoothing
+    replaces the mean E of z⊗y⊗y' over its nodes by
+
+    .. math:: λE + (1-λ)(λK_2 + (1-λ)(λL_{rule} + (1-λ)L_{nonterminal}))
+
+    where K₂ is the mean of the three products of a second and a first moment, and
+    the L are products of first moments, given the rule and given the nonterminals
+    [2]_.
+
+    Parameters may be negative, and so may the value of a tree; its log probability
+    is then -inf.
+
+    References
+    ----------
+    .. [1] S. B. Cohen, K. Stratos, M. Collins, D. P. Foster and L. Ungar (2014).
+       Spectral learning of latent-variable PCFGs: algorithms and sample
+       complexity. JMLR 15.
+    .. [2] S. B. Cohen, K. Stratos, M. Collins, D. P. Foster and L. Ungar (2013).
+       Experiments with spectral learning of latent-variable PCFGs. NAACL.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import SpectralLPCFG, Treebank, make_parser
+    >>> trees = Treebank(["(S (NP (D the) (N dog)) (VP (V saw) (NP her)))",
+    ...                   "(S (NP she) (VP (V ran)))"] * 4)
+    >>> parser = make_parser(SpectralLPCFG(m=2)).fit(trees)
+    >>> str(parser.predict([["the", "dog", "ran"]])[0])
+    '(S (NP (D the) (N dog)) (VP (V ran)))'
+    """
+
+    _parameter_constraints: dict = {
+        **BaseLPCFG._parameter_constraints,
+        "m": [Interval(Integral, 1, None, closed="left"), dict, callable],
+        "scaling": [None, Interval(Real, 0, None, closed="left")],
+        "smoothing": [None, Interval(Real, 0, None, closed="left")],
+        "lexical_smoothing": [None, Interval(Real, 0, None, closed="left")],
+        "lexicon_alpha": [Interval(Real, 0, None, closed="left")],
+        "rank_tol": [Interval(Real, 0, 1, closed="left")],
+        "svd_solver": [StrOptions({"arpack", "randomized"})],
+        "node_sampling": [StrOptions({"all", "one"})],
+        "m_max": [None, Interval(Integral, 1, None, closed="left")],
+        "memory": [None, str, Memory],
+    }
+
+    def __init__(
+        self,
+        m=8,
+        *,
+        scaling=5.0,
+        smoothing=10.0,
+        lexical_smoothing=0.5,
+        lexicon_alpha=1.0,
+        rank_tol=1e-6,
+        svd_solver="arpack",
+        node_sampling="all",
+        m_max=None,
+        memory=None,
+        decoder="auto",
+        prune_threshold=3e-4,
+        max_memory=2e9,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+    ):
+        super().__init__(
+            decoder=decoder,
+            prune_threshold=prune_threshold,
+            max_memory=max_memory,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.m = m
+        self.scaling = scaling
+        self.smoothing = smoothing
+        self.lexical_smoothing = lexical_smoothing
+        self.lexicon_alpha = lexicon_alpha
+        self.rank_tol = rank_tol
+        self.svd_solver = svd_solver
+        self.node_sampling = node_sampling
+        self.m_max = m_max
+        self.memory = memory
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Learn a grammar from trees with features.
+
+        Parameters
+        ----------
+        X : Treebank
+            Binary trees that carry the blocks of :class:`InsideFeatures` and
+            :class:`OutsideFeatures`.
+        y : None
+            Ignored.
+        sample_weight : array-like of float, shape (n_trees,), default=None
+            Weights of the trees.
+
+        Returns
+        -------
+        self : object
+        """
+        X, tree_weight = weighted_trees(X, sample_weight, self)
+        check_treebank(X, estimator=self, blocks=_BLOCKS)
+        index = RuleIndex.from_treebank(X)
+        random_state = check_random_state(self.random_state)
+        weight = self._node_weight(index, tree_weight, random_state)
+        counts = np.bincount(
+            index.label, weights=weight, minlength=len(index.nonterminals)
+        )
+        wanted = requested_states(self.m, index.nonterminals, counts)
+        wanted[_only_at_roots(index)] = 1
+        projections = self._decompose(X, index, weight, wanted, random_state)
+        m = np.array(
+            [
+                max(1, min(w, _rank(p.singular_values, self.rank_tol)))
+                for w, p in zip(wanted, projections, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        inside = project(X.blocks["inside"], index.label, projections, "inside", m)
+        outside = project(X.blocks["outside"], index.label, projections, "outside", m)
+        _apply_inverse(index.label, weight, inside, outside, m)
+        moments = accumulate_moments(
+            index, inside, outside, weight, m, n_jobs=self.n_jobs
+        )
+        del inside, outside
+        self.grammar_ = solve(
+            index,
+            moments,
+            smoothing=self.smoothing,
+            lexical_smoothing=self.lexical_smoothing,
+            alpha=self.lexicon_alpha,
+            weight=tree_weight,
+        )
+        self._set_coarse(index, tree_weight)
+        names = index.nonterminals
+        self.m_ = dict(zip(names, m.tolist(), strict=True))
+        self.counts_ = dict(zip(names, counts.tolist(), strict=True))
+        self.projections_ = dict(zip(names, projections, strict=True))
+        self.singular_values_ = {
+            a: p.singular_values for a, p in self.projections_.items()
+        }
+        self.n_inside_features_ = X.blocks["inside"].shape[1]
+        return self
+
+    def transform(self, X):
+        """Put the projected inside vector (U^a)ᵀφ of each node into the treebank.
+
+        Parameters
+        ----------
+        X : Treebank
+            Binary trees that carry the block of :class:`InsideFeatures`.
+
+        Returns
+        -------
+        treebank : Treebank
+            `X` with the block ``"vectors"``: row i has ``m_[a]`` numbers for a node
+            of nonterminal a, and zeros after them; all zeros where a is unknown.
+        """
+        check_is_fitted(self)
+        X = check_treebank(
+            X, estimator=self, binary=True, allow_empty=True, blocks=("inside",)
+        )
+        block = X.blocks["inside"]
+        if block.shape[1] != self.n_inside_features_:
+            raise ValueError(
+                f"X has {block.shape[1]} inside features, {type(self).__name__} was "
+                f"fitted with {self.n_inside_features_}; use the InsideFeatures that "
+                "made the training features"
+            )
+        label, _ = self.grammar_.encode(X)
+        m = np.array([self.m_[a] for a in self.grammar_.nonterminals])
+        projections = [self.projections_[a] for a in self.grammar_.nonterminals]
+        vectors = project(block, label, projections, "inside", m)
+        return X.replace(
+            blocks={**X.blocks, "vectors": vectors},
+            block_names={**X.block_names, "vectors": None},
+        )
+
+    def _node_weight(self, index, tree_weight, random_state):
+        if self.node_sampling == "all":
+            return index.node_weight(tree_weight)
+        sizes = np.diff(index.node_offsets)
+        drawn = index.node_offsets[:-1] + random_state.randint(0, sizes)
+        weight = np.zeros(index.n_nodes)
+        weight[drawn] = tree_weight
+        if not weight[index.node_offsets[:-1]].any():
+            raise ValueError(
+                'node_sampling="one" drew no root node, so nothing is known of roots; '
+                "use more trees, another random_state, or all nodes"
+            )
+        return weight
+
+    def _decompose(self, X, index, weight, wanted, random_state):
+        n_vectors = np.maximum(wanted, self.m_max or 1)
+        n_vectors[_only_at_roots(index)] = 1
+        seed = None
+        if self.svd_solver == "randomized":
+            seed = random_state.randint(np.iinfo(np.int32).max)
+        cached = check_memory(self.memory).cache(decompose, ignore=["n_jobs"])
+        return cached(
+            X.blocks["inside"],
+            X.blocks["outside"],
+            index.label,
+            weight,
+            n_vectors,
+            scaling=self.scaling,
+            solver=self.svd_solver,
+            seed=seed,
+            n_jobs=self.n_jobs,
+        )
+
+
+def _only_at_roots(index):
+    """Which nonterminals never have a parent."""
+    below = np.zeros(len(index.nonterminals), dtype=bool)
+    below[index.rule_left] = True
+    below[index.rule_right] = True
+    return ~below
+
+
+def _rank(singular_values, tol):
+    if not len(singular_values):
+        return 0
+    return int(np.sum(singular_values > tol * singular_values[0]))
+
+
+def _apply_inverse(label, weight, inside, outside, m):
+    """Multiply the outside vectors by (Σ^a)⁻¹, Σ^a = E[yzᵀ | a], in place."""
+    order = np.argsort(label, kind="stable")
+    bounds = np.searchsorted(label[order], np.arange(len(m) + 1))
+    for a, k in enumerate(m):
+        rows = order[bounds[a] : bounds[a + 1]]
+        share = weight[rows]
+        if not share.any():
+            continue
+        y, z = inside[rows, :k], outside[rows, :k]
+        sigma = (y * (share / share.sum())[:, None]).T @ z
+        outside[rows, :k] = z @ np.linalg.inv(sigma)
