@@ -3,6 +3,7 @@
 from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
 from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
 from lpcfg_sk.treebank._labels import LabelParts, LabelTable, decode_label, decode_table
+from lpcfg_sk.treebank._rarewords import RareWords
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
@@ -11,6 +12,7 @@ __all__ = [
     "ENGLISH_HEAD_RULES",
     "LabelParts",
     "LabelTable",
+    "RareWords",
     "SymbolTable",
     "Tree",
     "TreeBinarizer",
