@@ -1,4 +1,5 @@
 from collections.abc import Iterable
+from itertools import pairwise
 from numbers import Integral, Real
 
 import numpy as np
@@ -227,7 +228,7 @@ def _call_on_nodes(template, X):
     """Features that a user's function finds, node by node."""
     rows, keys = [], []
     bounds = X.node_offsets.tolist()
-    for tree, (begin, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for tree, (begin, end) in enumerate(pairwise(bounds)):
         for index in range(end - begin):
             found = template(Node(X, tree, index))
             if found is None:

@@ -26,6 +26,11 @@ class Projection(NamedTuple):
         multiplied by the scaling of feature i.
     singular_values : ndarray of float64, shape (k,)
         Singular values of Ω^a, decreasing.
+    phi_norm, psi_norm : float
+        Largest norms of the scaled features of a node of the nonterminal; the
+        theory takes them as 1.
+    psi_rms : float
+        Root mean square of the norms of the scaled outside features.
     """
 
     inside: np.ndarray
@@ -33,6 +38,9 @@ class Projection(NamedTuple):
     U: np.ndarray
     V: np.ndarray
     singular_values: np.ndarray
+    phi_norm: float
+    psi_norm: float
+    psi_rms: float
 
 
 def decompose(
@@ -88,6 +96,9 @@ def decompose(
             U=u * phi_scale[columns, None],
             V=v * psi_scale[other_columns, None],
             singular_values=s,
+            phi_norm=float(np.sqrt(_squares(phi).max(initial=0.0))),
+            psi_norm=float(np.sqrt(_squares(psi).max(initial=0.0))),
+            psi_rms=float(np.sqrt(share @ _squares(psi))),
         )
 
     chunks = cut_by_work(np.diff(bounds) + 1)
@@ -163,6 +174,12 @@ def _local(block, rows, scale):
     data *= scale[columns][indices]
     local = sparse.csr_matrix((data, indices, indptr), shape=(len(rows), len(columns)))
     return columns, local
+
+
+def _squares(local):
+    """Squared norms of the rows."""
+    totals = np.append(0.0, np.cumsum(local.data**2))
+    return np.diff(totals[local.indptr])
 
 
 def _svd(phi, psi, share, k, solver, seed):
