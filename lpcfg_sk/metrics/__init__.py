@@ -1,1 +1,55 @@
-"""Scores of trees and of models."""
+"""Scores of trees and of models.
+
+:func:`parseval` compares trees exactly as EVALB does, sentence by sentence and in
+total, in percent. What is built on it for model selection is between 0 and 1, and
+there a sentence without a parse counts as a failure: :func:`f1_score`,
+:func:`bracket_counts`, :func:`label_report`, :func:`length_report`,
+:func:`bootstrap_ci`, :func:`paired_bootstrap` and :func:`parseval_scorer`.
+:func:`log_likelihood_scorer` and :func:`perplexity` judge probabilities.
+"""
+
+from lpcfg_sk.metrics._bootstrap import (
+    BootstrapInterval,
+    PairedBootstrap,
+    bootstrap_ci,
+    paired_bootstrap,
+)
+from lpcfg_sk.metrics._parameters import ParsevalParameters
+from lpcfg_sk.metrics._parseval import (
+    parseval,
+    parseval_files,
+    parseval_report,
+    parseval_summary,
+)
+from lpcfg_sk.metrics._scorers import (
+    log_likelihood_scorer,
+    parseval_scorer,
+    perplexity,
+)
+from lpcfg_sk.metrics._scores import (
+    BracketCounts,
+    bracket_counts,
+    f1_score,
+    label_report,
+    length_report,
+)
+
+__all__ = [
+    "BootstrapInterval",
+    "BracketCounts",
+    "PairedBootstrap",
+    "ParsevalParameters",
+    "bootstrap_ci",
+    "bracket_counts",
+    "f1_score",
+    "label_report",
+    "length_report",
+    "log_likelihood_scorer",
+    "paired_bootstrap",
+    "parseval",
+    "parseval_files",
+    "parseval_report",
+    "parseval_scorer",
+    "parseval_summary",
+    "perplexity",
+]

@@ -1,0 +1,265 @@
+import re
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from lpcfg_sk._kernels._brackets_match import (
+    DELETE,
+    DELETE_FOR_LENGTH,
+    NO_BRACKET,
+    QUOTE,
+    compare_brackets,
+)
+from lpcfg_sk.exceptions import TreebankFormatError
+from lpcfg_sk.utils._validation import check_treebank
+
+_QUOTATION_MARKS = ("'", '"', "/")
+
+#: The white space of C, which is narrower than that of ``str``.
+_ITEM = re.compile(
+    r"\((?P<label>[^ \t\n\v\f\r()]*)(?:[ \t\n\v\f\r]+(?P<word>[^ \t\n\v\f\r()]+)"
+    r"[ \t\n\v\f\r]*\))?|(?P<close>\))|(?P<bare>[^ \t\n\v\f\r()]+)"
+)
+
+
+class Side(NamedTuple):
+    """One treebank of a comparison; a row without a tree has no leaves either."""
+
+    node_offsets: np.ndarray
+    label: np.ndarray
+    size: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    leaf_offsets: np.ndarray
+    word: np.ndarray
+    labels: tuple
+    tokens: tuple
+
+    @classmethod
+    def from_treebank(cls, treebank):
+        parsed = treebank.is_parsed
+        leaf_offsets = np.zeros(len(treebank) + 1, dtype=np.int64)
+        np.cumsum(np.where(parsed, treebank.lengths, 0), out=leaf_offsets[1:])
+        if parsed.all():
+            word = treebank.token
+        else:
+            word = treebank.token[np.repeat(parsed, treebank.lengths)]
+        return cls(
+            treebank.node_offsets,
+            treebank.label,
+            treebank.size,
+            treebank.start,
+            treebank.stop,
+            leaf_offsets,
+            word,
+            treebank.labels.strings,
+            treebank.tokens.strings,
+        )
+
+    @classmethod
+    def from_file(cls, path):
+        """Read one tree a line; a line may also hold no tree, or several.
+
+        Unlike in a treebank, unlabelled brackets stay unlabelled and brackets
+        without words are left out.
+        """
+        labels, tokens = {}, {}
+        label, size, start, stop, word = [], [], [], [], []
+        node_offsets, leaf_offsets = [0], [0]
+        with open(path, encoding="utf-8-sig", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                first, n_words, stack = len(label), 0, []
+                for item in _ITEM.finditer(line):
+                    if item["close"]:
+                        if not stack:
+                            raise _malformed(path, number, item, "')' without '('")
+                        node = stack.pop()
+                        if start[node] == n_words:
+                            del label[node:], size[node:], start[node:], stop[node:]
+                            continue
+                        size[node] = len(label) - node
+                        stop[node] = n_words
+                    elif item["bare"]:
+                        raise _malformed(
+                            path, number, item, "a word without a pre-terminal"
+                        )
+                    else:
+                        label.append(labels.setdefault(item["label"], len(labels)))
+                        start.append(n_words)
+                        if item["word"] is None:
+                            stack.append(len(size))
+                            size.append(0)
+                            stop.append(0)
+                        else:
+                            word.append(tokens.setdefault(item["word"], len(tokens)))
+                            n_words += 1
+                            size.append(1)
+                            stop.append(n_words)
+                if stack:
+                    raise TreebankFormatError(
+                        f"{len(stack)} brackets are never closed", str(path), number
+                    )
+                node_offsets.append(node_offsets[-1] + len(label) - first)
+                leaf_offsets.append(leaf_offsets[-1] + n_words)
+        columns = [np.array(c, dtype=np.int32) for c in (label, size, start, stop)]
+        return cls(
+            np.array(node_offsets, dtype=np.int64),
+            *columns,
+            np.array(leaf_offsets, dtype=np.int64),
+            np.array(word, dtype=np.int32),
+            tuple(labels),
+            tuple(tokens),
+        )
+
+
+def _malformed(path, number, item, what):
+    return TreebankFormatError(
+        f"{what}; expected one tree a line", str(path), number, item.start() + 1
+    )
+
+
+class Alignment(NamedTuple):
+    """Outcome of a comparison: counts a sentence, and what became of each node."""
+
+    counts: np.ndarray
+    gold_state: np.ndarray
+    test_state: np.ndarray
+    gold_name: np.ndarray
+    test_name: np.ndarray
+    names: tuple
+
+
+def align_treebanks(gold, predicted, params, *, parsed=False):
+    """Compare two treebanks.
+
+    Parameters
+    ----------
+    gold, predicted : Treebank or iterable of trees
+        The same sentences in the same order.
+    params : ParsevalParameters
+        Settings.
+    parsed : bool, default=False
+        Whether every gold row must have a tree.
+
+    Returns
+    -------
+    alignment : Alignment
+    """
+    gold = check_treebank(gold, estimator="gold", allow_empty=True)
+    predicted = check_treebank(predicted, estimator="predicted", allow_empty=True)
+    if len(gold) != len(predicted):
+        raise ValueError(
+            f"gold has {len(gold)} trees and predicted has {len(predicted)}; expected "
+            "the same sentences in the same order (an unparsed row where there is no "
+            "parse)"
+        )
+    if parsed and not gold.is_parsed.all():
+        row = int(np.flatnonzero(~gold.is_parsed)[0])
+        raise ValueError(
+            f"gold row {row} is a sentence without a tree "
+            f"({int((~gold.is_parsed).sum())} such rows); leave them out of both sides"
+        )
+    return align(Side.from_treebank(gold), Side.from_treebank(predicted), params)
+
+
+def align(gold, test, params):
+    """Compare two sides in ids of their own union of labels and words."""
+    ids = {}
+    for name in chain(gold.labels, test.labels, ("",), *params.eq_labels):
+        ids.setdefault(name, len(ids))
+        ids.setdefault(_cut(name), len(ids))
+    offsets, equal = _equal_labels(ids, params.eq_labels)
+    gold_word, test_word, equal_words, marks = _shared_words(gold, test, params)
+    gold_columns, gold_name = _columns(gold, gold_word, marks, ids, params)
+    test_columns, test_name = _columns(test, test_word, marks, ids, params)
+    counts, gold_state, test_state = compare_brackets(
+        *gold_columns, *test_columns, offsets, equal, equal_words
+    )
+    return Alignment(counts, gold_state, test_state, gold_name, test_name, tuple(ids))
+
+
+def _cut(label):
+    """Cut function tags and indices as EVALB does, from a leading ``-`` too."""
+    return label.split("-", 1)[0].split("=", 1)[0]
+
+
+def _equal_labels(ids, pairs):
+    equal = [{i} for i in range(len(ids))]
+    for a, b in pairs:
+        equal[ids[a]].add(ids[b])
+        equal[ids[b]].add(ids[a])
+    offsets = np.zeros(len(ids) + 1, dtype=np.int64)
+    np.cumsum([len(e) for e in equal], out=offsets[1:])
+    return offsets, np.fromiter(
+        chain.from_iterable(map(sorted, equal)), dtype=np.int32, count=offsets[-1]
+    )
+
+
+def _shared_words(gold, test, params):
+    """Words of both sides in common ids, pairs of equal words, quotation marks."""
+    if gold.tokens is test.tokens:
+        gold_word, test_word = gold.word, test.word
+        asked = chain(*params.eq_words, _QUOTATION_MARKS if params.quote_labels else ())
+        asked = set(asked)
+        ids = {w: i for i, w in enumerate(gold.tokens) if w in asked} if asked else {}
+    else:
+        ids = {}
+        gold_word, test_word = (
+            _translate(side.word, side.tokens, ids) for side in (gold, test)
+        )
+    equal = [(ids[a], ids[b]) for a, b in params.eq_words if a in ids and b in ids]
+    marks = [ids[mark] for mark in _QUOTATION_MARKS if mark in ids]
+    equal = np.array(equal, dtype=np.int32).reshape(-1, 2)
+    return gold_word, test_word, equal, np.array(marks, dtype=np.int32)
+
+
+def _translate(word, tokens, ids):
+    occurs = np.zeros(len(tokens), dtype=bool)
+    occurs[word] = True
+    table = np.full(len(tokens), -1, dtype=np.int32)
+    for i in np.flatnonzero(occurs).tolist():
+        table[i] = ids.setdefault(tokens[i], len(ids))
+    return table[word]
+
+
+def _columns(side, word, marks, ids, params):
+    """Arguments of the kernel for one side, and the cut label of each node."""
+    deleted = set(params.delete_labels)
+    for a, b in params.eq_labels:
+        if b in params.delete_labels:
+            deleted.add(a)
+        if a in params.delete_labels:
+            deleted.add(b)
+    # The last row, which id -1 finds, is that of a word without a pre-terminal.
+    names = (*side.labels, "")
+    tag = np.array([ids[name] for name in names], dtype=np.int32)
+    cut = np.array([ids[_cut(name)] for name in names], dtype=np.int32)
+    flags = np.array(
+        [
+            DELETE * (name in params.delete_labels)
+            + DELETE_FOR_LENGTH * (name in params.delete_labels_for_length)
+            + QUOTE * (name in params.quote_labels)
+            for name in names
+        ],
+        dtype=np.uint8,
+    )
+    bracket = cut if params.labeled else np.zeros_like(cut)
+    bracket = np.where([_cut(name) in deleted for name in names], NO_BRACKET, bracket)
+    bracket = bracket.astype(np.int32)
+    leaf = side.label[side.size == 1]
+    leaf_flags = flags[leaf]
+    if params.quote_labels:
+        leaf_flags[~np.isin(word, marks)] &= np.uint8(~np.uint8(QUOTE))
+    columns = (
+        side.node_offsets,
+        side.size,
+        bracket[side.label],
+        side.start,
+        side.stop,
+        side.leaf_offsets,
+        word,
+        tag[leaf],
+        leaf_flags,
+    )
+    return columns, cut[side.label]

@@ -1,0 +1,275 @@
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from lpcfg_sk._kernels._brackets_match import (
+    CORRECT_TAGS,
+    GOLD,
+    MATCHED,
+    STATUS,
+    TEST,
+    VALID,
+    WORDS,
+)
+from lpcfg_sk.metrics._alignment import align_treebanks
+from lpcfg_sk.metrics._parameters import check_parameters
+from lpcfg_sk.metrics._parseval import is_parseval_frame
+
+_METRICS = ("f1", "recall", "precision", "complete_match", "tag_accuracy")
+
+#: Entries of a block of resampling weights; fixed, so that results do not depend on
+#: the machine.
+_BLOCK = 1 << 22
+
+
+class BootstrapInterval(NamedTuple):
+    """A score and its confidence interval.
+
+    Attributes
+    ----------
+    estimate : float
+        Score of the sentences as they are.
+    low, high : float
+        Ends of the interval.
+    standard_error : float
+        Standard deviation of the score over the resamples.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    standard_error: float
+
+
+class PairedBootstrap(NamedTuple):
+    """Difference of two systems on the same sentences.
+
+    Attributes
+    ----------
+    difference : float
+        Score of the first system minus score of the second.
+    low, high : float
+        Ends of the confidence interval of the difference.
+    p_value : float
+        Two-sided: how often resampling alone moves the difference as far as it is.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+
+def bootstrap_ci(
+    gold,
+    predicted,
+    *,
+    metric="f1",
+    n_resamples=10_000,
+    confidence=0.95,
+    params="collins",
+    random_state=None,
+):
+    """Percentile bootstrap interval of a score, over sentences.
+
+    Parameters
+    ----------
+    gold : Treebank or iterable of trees, or None
+        Gold trees; not looked at where `predicted` is a result of
+        :func:`parseval`.
+    predicted : Treebank or iterable of trees, or DataFrame
+        Predicted trees, among which sentences that failed count as in
+        :func:`f1_score`, or a result of :func:`parseval`, of which only valid rows
+        count, as in EVALB.
+    metric : {"f1", "recall", "precision", "complete_match", "tag_accuracy"}, \
+            default="f1"
+        What is computed of each resample, between 0 and 1.
+    n_resamples : int, default=10000
+        Number of resamples.
+    confidence : float, default=0.95
+        Probability of the interval.
+    params : "collins", path-like, None or ParsevalParameters, default="collins"
+        Settings, see :func:`parseval`; not looked at for a result.
+    random_state : int, RandomState instance or None, default=None
+        Where resamples come from.
+
+    Returns
+    -------
+    interval : BootstrapInterval
+        Named tuple ``(estimate, low, high, standard_error)``.
+
+    References
+    ----------
+    Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.metrics import bootstrap_ci
+    >>> gold = ["(S (NP (PRP I)) (VP (VBP am)))", "(S (VP (VB go)))"] * 20
+    >>> predicted = ["(S (NP (PRP I)) (XP (VBP am)))", "(S (VP (VB go)))"] * 20
+    >>> interval = bootstrap_ci(gold, predicted, random_state=0)
+    >>> interval.estimate
+    0.8
+    >>> interval.low < 0.8 < interval.high
+    True
+    """
+    _check_settings(metric, n_resamples, confidence)
+    part, whole = _sums(gold, predicted, metric, params)
+    if len(part) == 0:
+        raise ValueError("bootstrap_ci needs at least one sentence, got none")
+    sums = np.column_stack([part, whole])
+    resampled = _resample(sums, n_resamples, random_state)
+    scores = _score(resampled[:, 0], resampled[:, 1])
+    low, high = _percentiles(scores, confidence)
+    estimate = _score(part.sum(), whole.sum())
+    return BootstrapInterval(float(estimate), low, high, float(scores.std(ddof=1)))
+
+
+def paired_bootstrap(
+    gold,
+    predicted_a,
+    predicted_b,
+    *,
+    metric="f1",
+    n_resamples=10_000,
+    confidence=0.95,
+    params="collins",
+    random_state=None,
+):
+    """Paired bootstrap test of two systems on the same sentences.
+
+    Parameters
+    ----------
+    gold : Treebank or iterable of trees, or None
+        Gold trees.
+    predicted_a, predicted_b : Treebank or iterable of trees, or DataFrame
+        What the systems predicted for the same sentences, or their results of
+        :func:`parseval`; see :func:`bootstrap_ci`.
+    metric : {"f1", "recall", "precision", "complete_match", "tag_accuracy"}, \
+            default="f1"
+        What is compared, between 0 and 1.
+    n_resamples : int, default=10000
+        Number of resamples.
+    confidence : float, default=0.95
+        Probability of the interval.
+    params : "collins", path-like, None or ParsevalParameters, default="collins"
+        Settings, see :func:`parseval`; not looked at for results.
+    random_state : int, RandomState instance or None, default=None
+        Where resamples come from.
+
+    Returns
+    -------
+    result : PairedBootstrap
+        Named tuple ``(difference, low, high, p_value)``.
+
+    Notes
+    -----
+    With the difference d of the systems and d* that of a resample, the p-value is
+    ``(1 + #{|d* - d| >= |d|}) / (1 + n_resamples)``: resampled differences, moved to
+    mean zero as the null hypothesis has it.
+
+    References
+    ----------
+    Berg-Kirkpatrick, Burkett and Klein (2012), An Empirical Investigation of
+    Statistical Significance in NLP, section 2.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.metrics import paired_bootstrap
+    >>> gold = ["(S (NP (PRP I)) (VP (VBP am)))"] * 30
+    >>> wrong = ["(S (NP (PRP I)) (XP (VBP am)))"] * 30
+    >>> result = paired_bootstrap(gold, gold, wrong[:15] + gold[15:], random_state=0)
+    >>> round(result.difference, 3), result.p_value < 0.01
+    (0.167, True)
+    """
+    _check_settings(metric, n_resamples, confidence)
+    one = _sums(gold, predicted_a, metric, params)
+    two = _sums(gold, predicted_b, metric, params)
+    if len(one[0]) != len(two[0]):
+        raise ValueError(
+            f"the systems have {len(one[0])} and {len(two[0])} sentences; a paired "
+            "test needs the same sentences in the same order"
+        )
+    if len(one[0]) == 0:
+        raise ValueError("paired_bootstrap needs at least one sentence, got none")
+    resampled = _resample(np.column_stack([*one, *two]), n_resamples, random_state)
+    differences = _score(resampled[:, 0], resampled[:, 1]) - _score(
+        resampled[:, 2], resampled[:, 3]
+    )
+    difference = _score(one[0].sum(), one[1].sum()) - _score(two[0].sum(), two[1].sum())
+    low, high = _percentiles(differences, confidence)
+    # The tolerance counts ties as ties whatever the order of summation.
+    as_far = np.abs(differences - difference) >= np.abs(difference) - 1e-12
+    p_value = (1 + int(as_far.sum())) / (1 + n_resamples)
+    return PairedBootstrap(float(difference), low, high, p_value)
+
+
+def _check_settings(metric, n_resamples, confidence):
+    if metric not in _METRICS:
+        raise ValueError(f"metric must be one of {_METRICS}, got {metric!r}")
+    if n_resamples < 2:
+        raise ValueError(f"n_resamples must be at least 2, got {n_resamples}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
+
+
+def _sums(gold, predicted, metric, params):
+    """Numerator and denominator of the metric for each sentence."""
+    if is_parseval_frame(predicted):
+        valid = predicted["status"].to_numpy() == VALID
+        matched, n_gold, n_test, words, tags = (
+            predicted[name].to_numpy()
+            for name in (
+                "matched_brackets",
+                "gold_brackets",
+                "test_brackets",
+                "words",
+                "correct_tags",
+            )
+        )
+        every = valid.astype(np.float64)
+    else:
+        params = check_parameters(params)
+        counts = align_treebanks(gold, predicted, params, parsed=True).counts
+        matched, n_gold, n_test, words, tags = (
+            counts[:, c] for c in (MATCHED, GOLD, TEST, WORDS, CORRECT_TAGS)
+        )
+        valid = counts[:, STATUS] == VALID
+        every = np.ones(len(counts))
+    if metric == "f1":
+        part, whole = 2 * matched, n_gold + n_test
+    elif metric == "recall":
+        part, whole = matched, n_gold
+    elif metric == "precision":
+        part, whole = matched, n_test
+    elif metric == "complete_match":
+        part, whole = valid & (matched == n_gold) & (matched == n_test), every
+    else:
+        part, whole = tags, words
+    return np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
+
+
+def _resample(sums, n_resamples, random_state):
+    """Column sums of each resample of the rows: a matrix of multiplicities @ sums."""
+    n = len(sums)
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    generator = np.random.default_rng(seed)
+    resampled = np.empty((n_resamples, sums.shape[1]))
+    step = max(1, _BLOCK // n)
+    for begin in range(0, n_resamples, step):
+        rows = min(step, n_resamples - begin)
+        drawn = generator.integers(n, size=(rows, n), dtype=np.int64)
+        drawn += n * np.arange(rows)[:, None]
+        weights = np.bincount(drawn.ravel(), minlength=rows * n)
+        resampled[begin : begin + rows] = weights.reshape(rows, n) @ sums
+    return resampled
+
+
+def _score(part, whole):
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+
+def _percentiles(values, confidence):
+    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)

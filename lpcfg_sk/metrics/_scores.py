@@ -1,0 +1,229 @@
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lpcfg_sk._kernels._brackets_match import (
+    GOLD,
+    LENGTH,
+    MATCH,
+    MATCHED,
+    NO_BRACKET,
+    TEST,
+)
+from lpcfg_sk.metrics._alignment import align_treebanks
+from lpcfg_sk.metrics._parameters import check_parameters
+from lpcfg_sk.utils._validation import check_sample_weight
+
+
+class BracketCounts(NamedTuple):
+    """Numbers of brackets, one entry a sentence.
+
+    Attributes
+    ----------
+    matched, gold, test : ndarray of int64, shape (n_sentences,)
+        Brackets that both trees have, brackets of the gold tree and of the
+        predicted tree.
+    """
+
+    matched: np.ndarray
+    gold: np.ndarray
+    test: np.ndarray
+
+
+def bracket_counts(gold, predicted, params="collins"):
+    """Count the brackets of each sentence: matched, gold, predicted.
+
+    Parameters
+    ----------
+    gold, predicted : Treebank or iterable of trees
+        The same sentences in the same order; every gold row has a tree.
+    params : "collins", path-like, None or ParsevalParameters, default="collins"
+        Settings, see :func:`parseval`.
+
+    Returns
+    -------
+    counts : BracketCounts
+        Named tuple of three arrays. Unlike in :func:`parseval`, a sentence without a
+        parse, or whose words differ, still has its gold and predicted brackets, and
+        none of them match.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.metrics import bracket_counts
+    >>> gold = ["(S (NP (PRP I)) (VP (VBP am)))", "(S (VP (VB go)))"]
+    >>> predicted = ["(S (NP (PRP I)) (XP (VBP am)))", ["go"]]
+    >>> for array in bracket_counts(gold, predicted):
+    ...     print(array)
+    [2 0]
+    [3 2]
+    [3 0]
+    """
+    params = check_parameters(params)
+    counts = align_treebanks(gold, predicted, params, parsed=True).counts
+    return BracketCounts(counts[:, MATCHED], counts[:, GOLD], counts[:, TEST])
+
+
+def f1_score(gold, predicted, *, params="collins", sample_weight=None):
+    """Labelled F1 of brackets over all sentences, between 0 and 1.
+
+    Parameters
+    ----------
+    gold, predicted : Treebank or iterable of trees
+        The same sentences in the same order; every gold row has a tree.
+    params : "collins", path-like, None or ParsevalParameters, default="collins"
+        Settings, see :func:`parseval`.
+    sample_weight : array-like of float, shape (n_sentences,), default=None
+        How often each sentence counts.
+
+    Returns
+    -------
+    f1 : float
+        ``2 * matched / (gold + predicted)``, summed over sentences; 0 where there
+        are no brackets.
+
+    Notes
+    -----
+    Where every sentence has a parse over the right words this is the F-measure of
+    EVALB (in percent there). EVALB leaves the other sentences out, which rewards a
+    parser for giving up; here their gold brackets count as missed and what was
+    predicted for them as wrong.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.metrics import f1_score
+    >>> gold = ["(S (NP (PRP I)) (VP (VBP am)))", "(S (VP (VB go)))"]
+    >>> f1_score(gold, gold)
+    1.0
+    >>> f1_score(gold, [gold[0], ["go"]])
+    0.75
+    """
+    counts = bracket_counts(gold, predicted, params)
+    weight = check_sample_weight(sample_weight, counts.gold)
+    matched, gold, test = (float(weight @ column) for column in counts)
+    return 2.0 * matched / (gold + test) if gold + test > 0 else 0.0
+
+
+def label_report(gold, predicted, params="collins"):
+    """Precision, recall and F1 of brackets by label.
+
+    Parameters
+    ----------
+    gold, predicted : Treebank or iterable of trees
+        The same sentences in the same order; every gold row has a tree.
+    params : "collins", path-like, None or ParsevalParameters, default="collins"
+        Settings, see :func:`parseval`.
+
+    Returns
+    -------
+    report : DataFrame
+        Index ``label`` (without function tags), frequent ones first; columns
+        ``precision``, ``recall``, ``f1`` (0 to 1, 0 for 0/0), ``support`` (gold
+        brackets) and ``predicted`` (predicted brackets). Sentences that failed count
+        as in :func:`bracket_counts`.
+
+    Notes
+    -----
+    Two labels that count as equal may match each other: a predicted ADVP on a gold
+    PRT is right for the precision of ADVP and for the recall of PRT.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.metrics import label_report
+    >>> label_report(["(S (NP (PRP I)) (VP (VBP am)))"],
+    ...              ["(S (NP (PRP I)) (NP (VBP am)))"])
+           precision  recall        f1  support  predicted
+    label
+    NP           0.5     1.0  0.666667        1          2
+    S            1.0     1.0  1.000000        1          1
+    VP           0.0     0.0  0.000000        1          0
+    """
+    params = check_parameters(params)
+    alignment = align_treebanks(gold, predicted, params, parsed=True)
+    n_names = len(alignment.names)
+    totals, found = (
+        np.bincount(name[state != NO_BRACKET], minlength=n_names)
+        for name, state in _sides(alignment)
+    )
+    recalled, right = (
+        np.bincount(name[state == MATCH], minlength=n_names)
+        for name, state in _sides(alignment)
+    )
+    report = _rates(recalled, totals, right, found)
+    report.index = pd.Index(alignment.names, name="label", dtype=object)
+    report = report[(totals > 0) | (found > 0)]
+    order = np.lexsort((report.index, -report["predicted"], -report["support"]))
+    return report.iloc[order]
+
+
+def _sides(alignment):
+    return (
+        (alignment.gold_name, alignment.gold_state),
+        (alignment.test_name, alignment.test_state),
+    )
+
+
+def _rates(recalled, gold, right, test):
+    precision = np.divide(right, test, out=np.zeros(len(test)), where=test > 0)
+    recall = np.divide(recalled, gold, out=np.zeros(len(gold)), where=gold > 0)
+    both = precision + recall
+    f1 = np.divide(
+        2 * precision * recall, both, out=np.zeros_like(both), where=both > 0
+    )
+    return pd.DataFrame(
+        {
+            "precision": precision,
+            "recall": recall,
+            "f1": f1,
+            "support": gold,
+            "predicted": test,
+        }
+    )
+
+
+def length_report(gold, predicted, params="collins", *, edges=(10, 20, 30, 40)):
+    """Precision, recall and F1 of brackets by length of the sentence.
+
+    Parameters
+    ----------
+    gold, predicted : Treebank or iterable of trees
+        The same sentences in the same order; every gold row has a tree.
+    params : "collins", path-like, None or ParsevalParameters, default="collins"
+        Settings, see :func:`parseval`; they also say which words count for length.
+    edges : sequence of int, default=(10, 20, 30, 40)
+        Greatest length of each group but the last, ascending.
+
+    Returns
+    -------
+    report : DataFrame
+        Index ``length`` (``1-10``, ``11-20``, ..., ``41-``); columns ``n_sentences``
+        and those of :func:`label_report`. Sentences that failed count as in
+        :func:`bracket_counts`.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.metrics import length_report
+    >>> gold = ["(S (NP (PRP I)) (VP (VBP am)))", "(S (VP (VB go)))"]
+    >>> length_report(gold, gold, edges=[1])[["n_sentences", "f1", "support"]]
+            n_sentences   f1  support
+    length
+    0-1               1  1.0        2
+    2-                1  1.0        3
+    """
+    params = check_parameters(params)
+    edges = np.asarray(edges, dtype=np.int64)
+    if edges.ndim != 1 or (np.diff(edges) <= 0).any() or (edges < 0).any():
+        raise ValueError(f"edges must be ascending lengths, got {edges.tolist()}")
+    counts = align_treebanks(gold, predicted, params, parsed=True).counts
+    group = np.searchsorted(edges, counts[:, LENGTH])
+    n_sentences, matched, n_gold, n_test = (
+        np.bincount(group, weights, minlength=len(edges) + 1).astype(np.int64)
+        for weights in (None, *(counts[:, c] for c in (MATCHED, GOLD, TEST)))
+    )
+    report = _rates(matched, n_gold, matched, n_test)
+    report.insert(0, "n_sentences", n_sentences)
+    low = [0, *(int(e) + 1 for e in edges)]
+    high = [*map(str, edges.tolist()), ""]
+    names = [f"{a}-{b}" for a, b in zip(low, high, strict=True)]
+    report.index = pd.Index(names, name="length", dtype=object)
+    return report
