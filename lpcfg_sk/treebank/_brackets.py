@@ -14,6 +14,7 @@ BLOCK_SIZE = 1 << 20
 TRACE = "-NONE-"
 ROOT = "ROOT"
 _UNLIMITED = 2**62
+_NO_SYMBOL = -2
 _MESSAGES = {
     kernel.UNCLOSED: "the tree that starts here is never closed; a ')' is missing",
     kernel.STRAY_CLOSE: "a ')' that closes nothing; a '(' is missing before it",
@@ -96,14 +97,24 @@ class TreeColumns:
     def __init__(self, pool, *, keep_traces):
         self.pool = pool
         self.n_dropped = 0
-        self._trace = None if keep_traces else pool.add(TRACE)
+        self._trace = _NO_SYMBOL if keep_traces else pool.add(TRACE)
         self._pieces = {name: [] for name in kernel.Columns._fields}
         self._counts = {"node_offsets": 0, "token_offsets": 0}
 
-    def append(self, columns, trees):
-        """Take over the first ``trees`` trees of a block's columns."""
+    def append(self, columns, trees, *, merge_words=False):
+        """Take over the first ``trees`` trees of a block's columns.
+
+        Parameters
+        ----------
+        columns : Columns
+        trees : int
+        merge_words : bool, default=False
+            Whether words without a pre-terminal may be only children, so that
+            their parents have yet to become their pre-terminals.
+        """
         nodes, tokens = columns.node_offsets[trees], columns.token_offsets[trees]
-        if self._trace is not None and (columns.label[:nodes] == self._trace).any():
+        labels = columns.label[:nodes]
+        if (labels == self._trace).any() or (merge_words and (labels < 0).any()):
             pruned = empty_columns(trees, nodes, tokens)
             left = drop_traces(columns, trees, self._trace, pruned)
             self.n_dropped += trees - left[0]

@@ -1,0 +1,401 @@
+"""NEGRA export format to tree columns: one line a word or node, with its parent."""
+
+import numpy as np
+from numba import njit
+
+from lpcfg_sk._kernels._intern import intern, invalid_byte, is_space
+from lpcfg_sk._kernels._scanner import (
+    EMPTY,
+    FAULTS,
+    NO_CHILD,
+    NO_LABEL,
+    NODES,
+    NUL,
+    POSITION,
+    SEEN,
+    STRAY_TEXT,
+    TOKENS,
+    TOO_DEEP,
+    TREES,
+    UNCLOSED,
+    UNDECODABLE,
+    record_fault,
+)
+
+#: Codes of faults that only this format has.
+FEW_FIELDS = 10
+BAD_PARENT = 11
+CYCLE = 12
+DISCONTINUOUS = 13
+DEFINED_TWICE = 14
+
+#: What lasts from block to block, as indices into ``state``.
+LEMMA = 0  # whether words have a lemma (format 4)
+TABLE = 1  # whether the text is within a table
+STRAY = 2  # whether the last line was out of place
+STATE_SIZE = 3
+
+#: Columns of the rows of a sentence.
+_IS_NODE = 0
+_SYMBOL = 1
+_LABEL = 2
+_EDGE = 3
+_PARENT = 4  # symbol of the parent's number, -1 for the virtual root
+_PLACE = 5
+_OPENED = 6  # index of the node in the tree once it has one
+ROW_SIZE = 7
+_UNOPENED = -1
+_VISITED = -2
+
+_OTHER = 0
+_BOS = 1
+_EOS = 2
+_BOT = 3
+_EOT = 4
+_FORMAT = 5
+_HASH = 35
+_PERCENT = 37
+
+
+@njit(nogil=True, cache=True)
+def count_lines(text):
+    """Number of lines of a text, with one that has no end."""
+    lines = 1
+    for i in range(text.size):
+        if text[i] == 10:
+            lines += 1
+    return lines
+
+
+@njit(nogil=True, cache=True)
+def _line_end(text, position):
+    while position < text.size and text[position] != 10:
+        position += 1
+    return position
+
+
+@njit(nogil=True, cache=True)
+def _next_field(text, position, stop):
+    while position < stop and is_space(text[position]):
+        position += 1
+    head = position
+    while position < stop and not is_space(text[position]):
+        position += 1
+    return head, position
+
+
+@njit(nogil=True, cache=True)
+def _keyword(text, head, tail):
+    length = tail - head
+    if length < 4 or text[head] != _HASH:
+        return _OTHER
+    first, second, third = text[head + 1], text[head + 2], text[head + 3]
+    if length == 4 and second == 79 and first in (66, 69):
+        if third == 83:
+            return _BOS if first == 66 else _EOS
+        if third == 84:
+            return _BOT if first == 66 else _EOT
+    if length == 7 and first == 70 and second == 79 and third == 82:
+        return _FORMAT
+    return _OTHER
+
+
+@njit(nogil=True, cache=True)
+def _is_number(text, head, tail):
+    if head == tail:
+        return False
+    digits = head
+    while digits < tail and 48 <= text[digits] <= 57:
+        digits += 1
+    return digits == tail
+
+
+@njit(nogil=True, cache=True)
+def _is_node(text, head, tail):
+    """Nodes are numbered from 500 on, so "#1" is a word."""
+    if text[head] != _HASH or not _is_number(text, head + 1, tail):
+        return False
+    digits = tail - head - 1
+    return (digits == 3 and text[head + 1] >= 53) or (
+        digits > 3 and text[head + 1] != 48
+    )
+
+
+@njit(nogil=True, cache=True)
+def _parse_row(text, begin, stop, lemma, multiplier, symbols, row):
+    """Fill a row of the sentence; return a fault's code and place, or 0."""
+    invalid = invalid_byte(text, begin, stop)
+    if invalid >= 0:
+        return (NUL if text[invalid] == 0 else UNDECODABLE), invalid
+    head, tail = _next_field(text, begin, stop)
+    row[_PLACE] = head
+    row[_OPENED] = _UNOPENED
+    is_node = _is_node(text, head, tail)
+    row[_IS_NODE] = is_node
+    row[_SYMBOL] = intern(
+        text, head + 1 if is_node else head, tail, multiplier, symbols
+    )
+    if lemma:
+        head, tail = _next_field(text, tail, stop)
+    head, tail = _next_field(text, tail, stop)
+    label_head, label_tail = head, tail
+    _, tail = _next_field(text, tail, stop)
+    edge_head, edge_tail = _next_field(text, tail, stop)
+    head, tail = _next_field(text, edge_tail, stop)
+    if head == tail:
+        return FEW_FIELDS, row[_PLACE]
+    if not _is_number(text, head, tail):
+        return BAD_PARENT, head
+    row[_LABEL] = intern(text, label_head, label_tail, multiplier, symbols)
+    row[_EDGE] = intern(text, edge_head, edge_tail, multiplier, symbols)
+    row[_PARENT] = -1
+    if tail - head > 1 or text[head] != 48:
+        row[_PARENT] = intern(text, head, tail, multiplier, symbols)
+    return 0, 0
+
+
+@njit(nogil=True, cache=True)
+def _number_rows(rows, n_rows, row_of):
+    """Let parents be rows instead of symbols; return a fault's code and row."""
+    code = 0
+    bad = 0
+    for r in range(n_rows):
+        if rows[r, _IS_NODE]:
+            if row_of[rows[r, _SYMBOL]] >= 0 and code == 0:
+                code = DEFINED_TWICE
+                bad = r
+            row_of[rows[r, _SYMBOL]] = r
+    for r in range(n_rows):
+        if rows[r, _PARENT] >= 0:
+            rows[r, _PARENT] = row_of[rows[r, _PARENT]]
+            if rows[r, _PARENT] < 0 and code == 0:
+                code = BAD_PARENT
+                bad = r
+    for r in range(n_rows):
+        if rows[r, _IS_NODE]:
+            row_of[rows[r, _SYMBOL]] = -1
+    return code, bad
+
+
+@njit(nogil=True, cache=True)
+def _plant(rows, n_rows, path, max_depth, root, no_edge, columns, edge, node, word):
+    """Write the tree of a sentence behind ``node`` nodes and ``word`` words.
+
+    Words are taken left to right; each opens those of its ancestors that are not
+    open yet. Where the first open ancestor is closed already, branches cross.
+
+    Returns
+    -------
+    code, row : int
+        A fault and where it shows; code 0 for none.
+    nodes, words : int
+        Size of the tree.
+    """
+    label, size, parent, start, stop = columns[:5]
+    tops = 0
+    words = 0
+    top_edge = no_edge
+    for r in range(n_rows):
+        words += 1 - rows[r, _IS_NODE]
+        if rows[r, _PARENT] < 0:
+            tops += 1
+            top_edge = rows[r, _EDGE]
+    if words == 0:
+        return EMPTY, 0, 0, 0
+    current = -1
+    n_nodes = 0
+    n_words = 0
+    depth = 0
+    # the virtual root is a node unless the sentence says what its root is
+    if tops != 1 or top_edge != root:
+        label[node] = root
+        edge[node] = no_edge
+        parent[node] = -1
+        start[node] = 0
+        stop[node] = -1
+        current = 0
+        n_nodes = 1
+        depth = 1
+    base = current
+    for r in range(n_rows):
+        if rows[r, _IS_NODE]:
+            continue
+        path[0] = r
+        steps = 1
+        up = rows[r, _PARENT]
+        while up >= 0 and rows[up, _OPENED] == _UNOPENED:
+            rows[up, _OPENED] = _VISITED
+            path[steps] = up
+            steps += 1
+            up = rows[up, _PARENT]
+        if up >= 0 and rows[up, _OPENED] == _VISITED:
+            return CYCLE, up, 0, 0
+        ancestor = base if up < 0 else rows[up, _OPENED]
+        if ancestor >= 0 and stop[node + ancestor] >= 0:
+            return DISCONTINUOUS, up, 0, 0
+        while current != ancestor:
+            stop[node + current] = n_words
+            size[node + current] = n_nodes - current
+            current = parent[node + current]
+            depth -= 1
+        if depth + steps > max_depth:
+            return TOO_DEEP, r, 0, 0
+        for step in range(steps - 1, -1, -1):
+            row = path[step]
+            i = node + n_nodes
+            label[i] = rows[row, _LABEL]
+            edge[i] = rows[row, _EDGE]
+            if rows[row, _PARENT] < 0 and base < 0:
+                edge[i] = no_edge
+            parent[i] = current
+            start[i] = n_words
+            stop[i] = -1
+            rows[row, _OPENED] = n_nodes
+            if row != r:
+                current = n_nodes
+                depth += 1
+            n_nodes += 1
+        leaf = node + n_nodes - 1
+        size[leaf] = 1
+        stop[leaf] = n_words + 1
+        if label[leaf] == no_edge:
+            label[leaf] = -1
+            if parent[leaf] < 0:
+                return NO_LABEL, r, 0, 0
+        columns.token[word + n_words] = rows[r, _SYMBOL]
+        n_words += 1
+    while current >= 0:
+        stop[node + current] = n_words
+        size[node + current] = n_nodes - current
+        current = parent[node + current]
+    for r in range(n_rows):
+        if rows[r, _OPENED] < 0:
+            return NO_CHILD, r, 0, 0
+    return 0, 0, n_nodes, n_words
+
+
+@njit(nogil=True, cache=True)
+def scan_export(
+    text,
+    final,
+    skip,
+    max_depth,
+    multiplier,
+    root,
+    no_edge,
+    symbols,
+    rows,
+    row_of,
+    columns,
+    edge,
+    state,
+    report,
+):
+    """Scan whole sentences into ``columns``; see ``scan_trees`` for what is shared.
+
+    Parameters
+    ----------
+    no_edge : int
+        The symbol ``--``, which stands for no edge label and for no tag.
+    rows : int64 array of shape (lines, ROW_SIZE)
+        Scratch.
+    row_of : int32 array
+        Scratch, -1 for each symbol there is room for.
+    edge : int32 array
+        Output: edge label of each node.
+    state : int64 array
+        What lasts from block to block.
+    """
+    report[:] = 0
+    path = np.empty(rows.shape[0] + 1, dtype=np.int64)
+    node = 0
+    word = 0
+    trees = 0
+    n_rows = 0
+    inside = False
+    fault = 0
+    place = 0
+    sentence = 0
+    position = 0
+    columns.node_offsets[0] = 0
+    columns.token_offsets[0] = 0
+    while position < text.size and (skip or report[FAULTS] == 0):
+        stop = _line_end(text, position)
+        if stop == text.size and not final:
+            break
+        head, tail = _next_field(text, position, stop)
+        keyword = _keyword(text, head, tail) if head == position else _OTHER
+        if inside and keyword == _BOS:
+            # the fault of a sentence counts where it ends, so that one which the
+            # end of a block cuts off is not counted twice
+            if fault == 0:
+                fault = UNCLOSED
+                place = sentence
+            record_fault(report, fault, place, report[SEEN])
+        if keyword == _BOS:
+            inside = True
+            fault = 0
+            state[STRAY] = 0
+            sentence = position
+            n_rows = 0
+            report[SEEN] += 1
+        elif inside and keyword == _EOS:
+            nodes = 0
+            words = 0
+            bad = 0
+            if fault == 0:
+                fault, bad = _number_rows(rows, n_rows, row_of)
+                place = rows[bad, _PLACE] if n_rows > 0 else sentence
+            if fault == 0:
+                fault, bad, nodes, words = _plant(
+                    rows,
+                    n_rows,
+                    path,
+                    max_depth,
+                    root,
+                    no_edge,
+                    columns,
+                    edge,
+                    node,
+                    word,
+                )
+                place = rows[bad, _PLACE] if n_rows > 0 else sentence
+            if fault == 0:
+                trees += 1
+                node += nodes
+                word += words
+                columns.node_offsets[trees] = node
+                columns.token_offsets[trees] = word
+            else:
+                record_fault(report, fault, place, report[SEEN])
+            inside = False
+        elif inside:
+            if fault == 0 and head < tail:
+                fault, place = _parse_row(
+                    text, head, stop, state[LEMMA], multiplier, symbols, rows[n_rows]
+                )
+                n_rows += 1
+                if fault != 0 and not skip:
+                    record_fault(report, fault, place, report[SEEN])
+        elif keyword in (_BOT, _EOT):
+            state[TABLE] = keyword == _BOT
+        elif keyword == _FORMAT:
+            head, tail = _next_field(text, tail, stop)
+            state[LEMMA] = tail - head == 1 and text[head] == 52
+        elif head < tail and not state[TABLE] and text[head] != _PERCENT:
+            if not state[STRAY]:
+                record_fault(report, STRAY_TEXT, head, report[SEEN] + 1)
+            state[STRAY] = 1
+        position = min(stop + 1, text.size)
+        report[POSITION] = sentence if inside else position
+    if inside and final and (skip or report[FAULTS] == 0):
+        if fault == 0:
+            fault = UNCLOSED
+            place = sentence
+        record_fault(report, fault, place, report[SEEN])
+        report[POSITION] = text.size
+    elif inside and not final:
+        report[SEEN] -= 1
+    report[TREES] = trees
+    report[NODES] = node
+    report[TOKENS] = word
