@@ -4,9 +4,11 @@ from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
 from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
 from lpcfg_sk.treebank._labels import LabelParts, LabelTable, decode_label, decode_table
 from lpcfg_sk.treebank._rarewords import RareWords
+from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
+from lpcfg_sk.treebank._writer import write_treebank
 
 __all__ = [
     "ENGLISH_HEAD_RULES",
@@ -22,5 +24,7 @@ __all__ = [
     "decode_table",
     "find_heads",
     "head_token",
+    "read_treebank",
     "unbinarize",
+    "write_treebank",
 ]
