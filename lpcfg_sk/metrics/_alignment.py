@@ -262,4 +262,12 @@ def _columns(side, word, marks, ids, params):
         tag[leaf],
         leaf_flags,
     )
-    return columns, cut[side.label]
+    return tuple(map(_read_only, columns)), cut[side.label]
+
+
+def _read_only(array):
+    # Columns of treebanks are read-only and others are not: with one kind of array
+    # the kernel is compiled once.
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from lpcfg_sk.exceptions import TreebankWarning
+from lpcfg_sk.metrics import (
+    f1_score,
+    log_likelihood_scorer,
+    parseval_scorer,
+    perplexity,
+)
+from lpcfg_sk.treebank import Treebank
+from tests.tolerances import EXACT
+
+TREES = ["(S (NP (PRP I)) (VP (VBP am)))", "(S (VP (VB go)))"] * 6
+
+
+class Stub(BaseEstimator):
+    """Predicts flat trees; each token costs `loss`."""
+
+    def __init__(self, loss=1.0, impossible=()):
+        self.loss = loss
+        self.impossible = impossible
+
+    def fit(self, X, y=None):
+        self.fitted_ = True
+        return self
+
+    def predict(self, X):
+        flat = [
+            f"(S {' '.join(f'(VP (X {word}))' for word in sentence)})"
+            for sentence in Treebank(X).sentences()
+        ]
+        return Treebank(flat)
+
+    def score_samples(self, X):
+        log_prob = -self.loss * Treebank(X).lengths.astype(float)
+        log_prob[list(self.impossible)] = -np.inf
+        return log_prob
+
+    def sentence_log_prob(self, X):
+        return self.score_samples(X) / 2
+
+
+def test_parseval_scorer_in_model_selection():
+    trees = Treebank(TREES)
+    scores = cross_val_score(Stub(), trees, scoring=parseval_scorer, cv=3)
+    assert_allclose(scores, f1_score(trees, Stub().predict(trees)), rtol=EXACT)
+    assert 0 < scores[0] < 1
+
+
+def test_parseval_scorer_takes_gold_trees_from_y():
+    gold = Treebank(TREES)
+    assert parseval_scorer(Stub(), gold.unparsed(), gold) == parseval_scorer(
+        Stub(), gold
+    )
+    alone = parseval_scorer(Stub(), gold[:1])
+    weighted = parseval_scorer(Stub(), gold[:2], sample_weight=[3, 0])
+    assert_allclose(weighted, alone, rtol=EXACT)
+
+
+def test_log_likelihood_scorer_in_a_search():
+    search = GridSearchCV(
+        Stub(), {"loss": [3.0, 1.0, 2.0]}, scoring=log_likelihood_scorer, cv=2
+    ).fit(Treebank(TREES))
+    assert search.best_params_ == {"loss": 1.0}
+    assert_allclose(search.best_score_, -1.5, rtol=EXACT)
+
+
+def test_log_likelihood_weights():
+    found = log_likelihood_scorer(Stub(), TREES[:2], sample_weight=[3, 1])
+    assert_allclose(found, -(3 * 2 + 1) / 4, rtol=EXACT)
+
+
+def test_impossible_rows():
+    stub = Stub(impossible=[0])
+    assert log_likelihood_scorer(stub, TREES[:3]) == -np.inf
+    assert perplexity(stub, TREES[:3]) == np.inf
+    with pytest.warns(TreebankWarning, match="1 of 3 rows have probability zero"):
+        assert log_likelihood_scorer(stub, TREES[:3], zero="skip") == -1.5
+    with pytest.warns(TreebankWarning, match="1 of 3 rows"):
+        found = perplexity(stub, TREES[:3], zero="skip")
+    assert_allclose(found, np.e, rtol=EXACT)
+    with pytest.warns(TreebankWarning):
+        assert log_likelihood_scorer(stub, TREES[:1], zero="skip") == -np.inf
+    with pytest.warns(TreebankWarning):
+        assert perplexity(stub, TREES[:1], zero="skip") == np.inf
+    # A row that has no weight does no harm.
+    assert log_likelihood_scorer(stub, TREES[:2], sample_weight=[0, 1]) == -1.0
+    with pytest.raises(ValueError, match="zero must be one of"):
+        perplexity(stub, TREES, zero="ignore")
+
+
+def test_perplexity_of_trees_sentences_and_counts():
+    log_prob = np.log([0.5**4, 0.5])
+    for X in (TREES[:2], Treebank(TREES[:2]).unparsed(), [["a", "b"], ["c"]]):
+        assert_allclose(perplexity(log_prob, X), 2 ** (5 / 3), rtol=EXACT)
+    assert_allclose(perplexity(log_prob, np.array([3, 2])), 2.0, rtol=EXACT)
+    assert_allclose(perplexity(Stub(), TREES), np.e, rtol=EXACT)
+    halved = perplexity(Stub(), TREES, method="sentence_log_prob")
+    assert_allclose(halved, np.exp(0.5), rtol=EXACT)
+    weighted = perplexity(log_prob, TREES[:2], sample_weight=[0, 2])
+    assert_allclose(weighted, 2.0, rtol=EXACT)
+
+
+def test_perplexity_overflow_is_infinite():
+    assert perplexity([-1e6], np.array([1])) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("log_prob", "X", "error", "message"),
+    [
+        ([np.nan], [["a"]], ValueError, "row 0 is nan"),
+        ([0.0, np.inf], [["a"], ["b"]], ValueError, "row 1 is inf"),
+        ([[0.0]], [["a"]], ValueError, "expected one a row"),
+        ([0.0], [["a"], ["b"]], ValueError, "1 log probabilities for 2 rows"),
+        ([0.0], np.array([-1]), ValueError, "token counts"),
+    ],
+)
+def test_bad_log_probabilities(log_prob, X, error, message):
+    with pytest.raises(error, match=message):
+        perplexity(log_prob, X)
+
+
+def test_model_without_the_method():
+    with pytest.raises(TypeError, match="Stub has no method 'log_prob'"):
+        perplexity(Stub(), TREES, method="log_prob")
