@@ -1,8 +1,24 @@
 """Grammars and automata: parameters and what they compute."""
 
 from lpcfg_sk.grammar._arrays import GrammarArrays
+from lpcfg_sk.grammar._binary_normal_form import (
+    BinaryNormalForm,
+    binomials_to_theta,
+    theta_to_binomials,
+)
+from lpcfg_sk.grammar._cfg import CFG, Rule
 from lpcfg_sk.grammar._lexicon import smooth_lexicon
 from lpcfg_sk.grammar._lpcfg import LPCFG
 from lpcfg_sk.grammar._rules import RuleIndex
 
-__all__ = ["LPCFG", "GrammarArrays", "RuleIndex", "smooth_lexicon"]
+__all__ = [
+    "CFG",
+    "LPCFG",
+    "BinaryNormalForm",
+    "GrammarArrays",
+    "Rule",
+    "RuleIndex",
+    "binomials_to_theta",
+    "smooth_lexicon",
+    "theta_to_binomials",
+]

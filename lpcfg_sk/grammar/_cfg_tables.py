@@ -1,0 +1,246 @@
+"""Integer tables of a context-free grammar.
+
+Right-hand sides of two or more symbols are kept in a trie of prefixes: node t of the
+trie extends an item on its left (a symbol, or another node) by one symbol on its
+right. A prefix has one way to be built, so derivations of the grammar and of the
+tables are one-to-one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["CFGTables", "UnaryClosure", "make_tables", "unary_chains", "unary_closure"]
+
+
+class CFGTables(NamedTuple):
+    """What the chart kernels read of a grammar.
+
+    Attributes
+    ----------
+    n_nonterminals, n_terminals, start : int
+        Sizes, and the start symbol. Nonterminals are symbols ``0..N-1``, terminals
+        ``N..N+T-1``; trie node t is item ``N+T+t``.
+    left_offset : ndarray of int64, shape (N + T + n_trie + 1,)
+        Item i is extended to the trie nodes ``left_offset[i]:left_offset[i + 1]``.
+    trie_left, trie_right : ndarray of int32, shape (n_trie,)
+        The item that a trie node extends, and the symbol it adds.
+    rule_lhs, rule_item : ndarray of int32, shape (n_rules,)
+        Left-hand side of a rule, and the item that its right-hand side is.
+    done_offset, done_rule : ndarray
+        Rules that trie node t completes: ``done_rule[done_offset[t]:done_offset[t+1]]``.
+    word_offset, word_rule : ndarray
+        Rules A → x of terminal x, likewise.
+    unary_rule, unary_lhs, unary_child : ndarray of int32
+        Rules A → B.
+    lookup_key, lookup_rule : ndarray
+        Rules sorted by ``item * N + lhs``, for finding them.
+    """
+
+    n_nonterminals: int
+    n_terminals: int
+    start: int
+    left_offset: np.ndarray
+    trie_left: np.ndarray
+    trie_right: np.ndarray
+    rule_lhs: np.ndarray
+    rule_item: np.ndarray
+    done_offset: np.ndarray
+    done_rule: np.ndarray
+    word_offset: np.ndarray
+    word_rule: np.ndarray
+    unary_rule: np.ndarray
+    unary_lhs: np.ndarray
+    unary_child: np.ndarray
+    lookup_key: np.ndarray
+    lookup_rule: np.ndarray
+
+
+class UnaryClosure(NamedTuple):
+    """Sums over chains of unary rules, grouped by the lower end of the chain.
+
+    Attributes
+    ----------
+    offset : ndarray of int64, shape (N + 1,)
+        Chains that end in B are ``offset[B]:offset[B + 1]``.
+    top : ndarray of int32
+        Upper end A of each chain.
+    weight : ndarray of float64
+        Entry (A, B) of (I - U)⁻¹, where U holds the probabilities of A → B.
+    """
+
+    offset: np.ndarray
+    top: np.ndarray
+    weight: np.ndarray
+
+
+def make_tables(grammar):
+    """Number the symbols of a grammar and lay out its rules.
+
+    Parameters
+    ----------
+    grammar : CFG
+        Any grammar.
+
+    Returns
+    -------
+    tables : CFGTables
+    """
+    nonterminal = {s: i for i, s in enumerate(grammar.nonterminals)}
+    n_nonterminals = len(nonterminal)
+    terminal = {s: n_nonterminals + i for i, s in enumerate(grammar.terminals)}
+    n_symbols = n_nonterminals + len(terminal)
+    sides = [
+        tuple(
+            terminal[s] if t else nonterminal[s]
+            for s, t in zip(rule.rhs, rule.terminal, strict=True)
+        )
+        for rule in grammar.rules
+    ]
+    items = _trie(sides, n_symbols)
+    trie = sorted((item, prefix) for prefix, item in items.items() if len(prefix) > 1)
+    trie_left = [items[prefix[:-1]] for _, prefix in trie]
+    trie_right = [prefix[-1] for _, prefix in trie]
+    n_items = n_symbols + len(trie)
+    lhs = np.array([nonterminal[rule.lhs] for rule in grammar.rules], dtype=np.int32)
+    item = np.array([items[side] for side in sides], dtype=np.int32)
+    rules = np.arange(len(lhs), dtype=np.int32)
+    is_unary, is_trie = item < n_nonterminals, item >= n_symbols
+    is_word = ~is_unary & ~is_trie
+    done_offset, done_rule = _group(
+        item[is_trie] - n_symbols, rules[is_trie], len(trie)
+    )
+    word_offset, word_rule = _group(
+        item[is_word] - n_nonterminals, rules[is_word], len(terminal)
+    )
+    key = item.astype(np.int64) * n_nonterminals + lhs
+    order = np.argsort(key, kind="stable")
+    return CFGTables(
+        n_nonterminals=n_nonterminals,
+        n_terminals=len(terminal),
+        start=nonterminal[grammar.start],
+        left_offset=np.searchsorted(trie_left, np.arange(n_items + 1)).astype(np.int64),
+        trie_left=np.array(trie_left, dtype=np.int32),
+        trie_right=np.array(trie_right, dtype=np.int32),
+        rule_lhs=lhs,
+        rule_item=item,
+        done_offset=done_offset,
+        done_rule=done_rule,
+        word_offset=word_offset,
+        word_rule=word_rule,
+        unary_rule=rules[is_unary],
+        unary_lhs=lhs[is_unary],
+        unary_child=item[is_unary],
+        lookup_key=key[order],
+        lookup_rule=rules[order],
+    )
+
+
+def unary_closure(tables, theta):
+    """Sum over all chains of unary rules, (I - U)⁻¹.
+
+    Parameters
+    ----------
+    tables : CFGTables
+        The grammar.
+    theta : ndarray of float64, shape (n_rules,)
+        Rule probabilities.
+
+    Returns
+    -------
+    closure : UnaryClosure
+
+    Raises
+    ------
+    ValueError
+        If the sum diverges.
+    """
+    n = tables.n_nonterminals
+    step = np.zeros((n, n))
+    np.add.at(step, (tables.unary_lhs, tables.unary_child), theta[tables.unary_rule])
+    radius = np.abs(np.linalg.eigvals(step)).max(initial=0.0)
+    if radius >= 1 - 1e-12:
+        raise ValueError(
+            "the probabilities of the unary rules leave a cycle of them with "
+            f"probability one (spectral radius {radius:.6g}): the sum over derivations "
+            "diverges; remove the cycle from the grammar"
+        )
+    total = np.linalg.inv(np.eye(n) - step)
+    # Rounding must not open chains that do not exist.
+    possible = _transitive(step > 0)
+    total = np.where(possible, np.maximum(total, 0.0), 0.0)
+    child, top = np.nonzero(total.T)
+    return UnaryClosure(
+        offset=np.searchsorted(child, np.arange(n + 1)).astype(np.int64),
+        top=top.astype(np.int32),
+        weight=total[top, child],
+    )
+
+
+def unary_chains(tables, log_theta):
+    """Best chain of unary rules between each pair of nonterminals.
+
+    Parameters
+    ----------
+    tables : CFGTables
+        The grammar.
+    log_theta : ndarray of float64, shape (n_rules,)
+        Rule scores, at most zero; -inf forbids a rule.
+
+    Returns
+    -------
+    closure : UnaryClosure
+        Scores of the best chains.
+    next_hop : ndarray of int32, shape (N, N)
+        ``next_hop[A, B]`` is the symbol below A on the best chain from A to B, -1
+        where there is none or A is B.
+    """
+    n = tables.n_nonterminals
+    best = np.full((n, n), -np.inf)
+    hop = np.full((n, n), -1, dtype=np.int32)
+    scores = log_theta[tables.unary_rule]
+    for lhs, child, score in zip(
+        tables.unary_lhs.tolist(), tables.unary_child.tolist(), scores, strict=True
+    ):
+        if lhs != child and score > best[lhs, child]:
+            best[lhs, child] = score
+            hop[lhs, child] = child
+    np.fill_diagonal(best, 0.0)
+    for via in range(n):
+        through = best[:, via, None] + best[None, via, :]
+        better = through > best
+        best = np.where(better, through, best)
+        hop = np.where(better, hop[:, via, None], hop)
+    child, top = np.nonzero(np.isfinite(best.T))
+    closure = UnaryClosure(
+        offset=np.searchsorted(child, np.arange(n + 1)).astype(np.int64),
+        top=top.astype(np.int32),
+        weight=best[top, child],
+    )
+    return closure, np.ascontiguousarray(hop)
+
+
+def _trie(sides, n_symbols):
+    """Number all prefixes of two or more symbols so that left items ascend."""
+    items = {(s,): s for s in range(n_symbols)}
+    level = {side[:2] for side in sides if len(side) > 1}
+    length = 2
+    while level:
+        for prefix in sorted(level, key=lambda p: (items[p[:-1]], p[-1])):
+            items[prefix] = len(items)
+        length += 1
+        level = {side[:length] for side in sides if len(side) >= length}
+    return items
+
+
+def _group(keys, values, n):
+    order = np.argsort(keys, kind="stable")
+    offset = np.searchsorted(keys[order], np.arange(n + 1)).astype(np.int64)
+    return offset, values[order]
+
+
+def _transitive(step):
+    possible = step | np.eye(len(step), dtype=bool)
+    for via in range(len(step)):
+        possible |= possible[:, via, None] & possible[None, via, :]
+    return possible

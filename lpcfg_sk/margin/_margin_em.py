@@ -1,0 +1,639 @@
+import logging
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from lpcfg_sk.exceptions import ConvergenceWarning, ParseFailureWarning
+from lpcfg_sk.grammar import CFG
+from lpcfg_sk.margin._binomials import BinomialChains
+from lpcfg_sk.margin._expectations import (
+    best_trees,
+    encode,
+    expected_counts,
+    rules_of_trees,
+)
+from lpcfg_sk.treebank import Treebank
+from lpcfg_sk.utils._validation import (
+    Interval,
+    StrOptions,
+    check_sample_weight,
+    check_treebank,
+    fit_context,
+)
+
+__all__ = ["MarginEMPCFG"]
+
+_LOGGER = logging.getLogger(__name__)
+
+# A log-loss may rise by rounding, never by more.
+_ROUNDING = 1e-9
+
+
+class MarginEMPCFG(BaseEstimator):
+    """Probabilistic CFG by empirical risk minimisation with proper approximations.
+
+    The log-loss is minimised over the grammars whose binomials, in the binary normal
+    form, keep a margin :math:`γ = n^{-s}` from 0 and 1 (Cohen and Smith, 2012). The
+    margin goes to zero as the number n of samples grows, slowly enough for the
+    empirical loss to converge to the expected one.
+
+    Trees are the supervised case, which equation 22 solves; sentences are the
+    unsupervised one, for which algorithm 1 alternates expectations with equation 22;
+    both together are the sum of the two losses (section 7.4.1).
+
+    Parameters
+    ----------
+    grammar : CFG, default=None
+        The rules; read off the trees of X where None.
+    s : float, default=1.5
+        Exponent of the margin; larger means closer to maximum likelihood.
+    rule_order : {"frequency", "grammar"}, default="frequency"
+        Order of the rules in the chain of binomials of their nonterminal. The result
+        depends on it: the floor of the i-th rule is about :math:`γ (1-γ)^{i-1}` if it
+        comes early, and can be as low as a product of margins if the links before it
+        are at theirs. "frequency" puts the most frequent rules first.
+    smoothing : {"margin", "dirichlet"}, default="margin"
+        "dirichlet" replaces the margin by pseudo-counts α - 1 (equation 26).
+    alpha : float, default=1.1
+        Parameter of the Dirichlet prior, at least 1.
+    unlabeled_weight : float, default=1.0
+        Weight of a sentence relative to a tree.
+    init : {"auto", "uniform", "random"}, default="auto"
+        Start of the unsupervised case. "auto" starts from the trees where there are
+        any, else like "uniform"; further starts of `n_init` are random.
+    max_iter : int, default=100
+        Largest number of iterations.
+    tol : float, default=1e-5
+        Stop when the log-loss falls by less than this.
+    n_init : int, default=1
+        Number of starts; the one with the smallest log-loss is kept.
+    decoder : {"viterbi", "max-marginal"}, default="viterbi"
+        What `predict` gives.
+    n_jobs : int, default=None
+        As in joblib; it does not change any result.
+    verbose : int, default=0
+        Whether to report iterations through :mod:`logging`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random starts.
+
+    Attributes
+    ----------
+    grammar_ : CFG
+        The grammar.
+    theta_ : Series
+        Probabilities of the rules, indexed by rule.
+    binomials_ : DataFrame
+        Chain of binomials: rule, nonterminal, place in the chain, and the
+        probabilities ``stop`` and ``go``.
+    gamma_ : float
+        The margin; 0 for Dirichlet smoothing.
+    log_losses_ : list of float
+        Empirical log-loss before each iteration and at the end. It never rises for
+        ``smoothing="margin"``.
+    n_iter_ : int
+        Number of iterations; 0 in the supervised case.
+    converged_ : bool
+        Whether the log-loss fell by less than `tol`.
+    n_zero_probability_ : int
+        Rows that the grammar does not derive, and that were left out.
+
+    References
+    ----------
+    Cohen, S. B. and Smith, N. A. (2012). Empirical risk minimization for probabilistic
+    grammars: sample complexity and hardness of learning. Computational Linguistics
+    38(3).
+
+    Examples
+    --------
+    >>> from lpcfg_sk import CFG, MarginEMPCFG
+    >>> grammar = CFG.from_string("S -> 'a' S | 'b' S | 'c'")
+    >>> X = [["a", "c"], ["a", "a", "c"], ["c"], ["b", "c"]]
+    >>> model = MarginEMPCFG(grammar, s=1.5).fit(X)
+    >>> model.gamma_
+    0.125
+    >>> model.theta_.round(3)
+    S -> 'c'      0.5...
+    """
+
+    _parameter_constraints: dict = {
+        "grammar": [CFG, None],
+        "s": [Interval(Real, 0, None, closed="neither")],
+        "rule_order": [StrOptions({"frequency", "grammar"})],
+        "smoothing": [StrOptions({"margin", "dirichlet"})],
+        "alpha": [Interval(Real, 1, None, closed="left")],
+        "unlabeled_weight": [Interval(Real, 0, None, closed="neither")],
+        "init": [StrOptions({"auto", "uniform", "random"})],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "decoder": [StrOptions({"viterbi", "max-marginal"})],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        grammar=None,
+        s=1.5,
+        *,
+        rule_order="frequency",
+        smoothing="margin",
+        alpha=1.1,
+        unlabeled_weight=1.0,
+        init="auto",
+        max_iter=100,
+        tol=1e-5,
+        n_init=1,
+        decoder="viterbi",
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+    ):
+        self.grammar = grammar
+        self.s = s
+        self.rule_order = rule_order
+        self.smoothing = smoothing
+        self.alpha = alpha
+        self.unlabeled_weight = unlabeled_weight
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.decoder = decoder
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Learn the probabilities of the rules.
+
+        Parameters
+        ----------
+        X : Treebank
+            Trees, sentences, or both.
+        y : None
+            Ignored.
+        sample_weight : array-like of float, shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : MarginEMPCFG
+        """
+        X = check_treebank(X, estimator=self)
+        weights = check_sample_weight(sample_weight, X)
+        grammar = self._grammar_of(X)
+        row, rule, derivable = rules_of_trees(grammar, X)
+        open_rows = ~X.is_parsed
+        uniform = _uniform(grammar)
+        derivable[open_rows] = _derivable(grammar, X[open_rows], self.n_jobs)
+        self._report_zero_probability(X, grammar, derivable, weights)
+        keep = derivable & (weights > 0)
+        n_samples = float(weights[keep].sum())
+        used = keep[row]
+        tree_counts = np.bincount(
+            rule[used], weights=weights[row[used]], minlength=len(grammar.rules)
+        )
+        sentences = X[keep & open_rows]
+        sentence_weights = weights[keep & open_rows] * self.unlabeled_weight
+        gamma = self._gamma(n_samples) if self.smoothing == "margin" else 0.0
+
+        rng = check_random_state(self.random_state)
+        task = _Task(
+            grammar=grammar,
+            tree_counts=tree_counts,
+            sentences=sentences,
+            weights=sentence_weights,
+            total_weight=float(
+                weights[keep & ~open_rows].sum() + sentence_weights.sum()
+            ),
+            gamma=gamma,
+            pseudo_count=self.alpha - 1 if self.smoothing == "dirichlet" else 0.0,
+            n_jobs=self.n_jobs,
+        )
+        best = None
+        for start in range(self.n_init if len(sentences) else 1):
+            theta = self._start(grammar, tree_counts, uniform, start, rng)
+            chains = self._chains(task, theta)
+            run = self._minimise(task, chains, theta)
+            if best is None or run["losses"][-1] < best["losses"][-1]:
+                best = run
+        self._keep(grammar, best, gamma)
+        return self
+
+    def _grammar_of(self, X):
+        if self.grammar is not None:
+            return self.grammar
+        trees = X[X.is_parsed]
+        if len(trees) == 0:
+            raise ValueError(
+                "MarginEMPCFG needs a grammar to learn from sentences alone; pass "
+                "grammar=CFG.from_string(...) or CFG.from_treebank(...)"
+            )
+        return CFG.from_treebank(trees)
+
+    def _report_zero_probability(self, X, grammar, derivable, weights):
+        missing = ~derivable & (weights > 0)
+        self.n_zero_probability_ = int(missing.sum())
+        if not missing.any():
+            return
+        first = int(np.flatnonzero(missing)[0])
+        unknown = _unknown_tokens(grammar, X[missing])
+        hint = f"; unknown terminals: {', '.join(unknown)}" if unknown else ""
+        if not (derivable & (weights > 0)).any():
+            raise ValueError(
+                f"none of the {len(X)} rows is derived by the grammar (start "
+                f"{grammar.start!r}){hint}"
+            )
+        warnings.warn(
+            f"{self.n_zero_probability_} of {len(X)} rows have probability zero under "
+            f"the grammar and were left out, the first is row {first}{hint}",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def _gamma(self, n_samples):
+        gamma = n_samples**-self.s
+        if gamma > 0.5:
+            raise ValueError(
+                f"the margin γ = n^-s = {n_samples:g}^-{self.s:g} = {gamma:.3g} exceeds "
+                f"1/2; it takes n ≥ {2 ** (1 / self.s):.3g} samples, a larger s, or "
+                "smoothing='dirichlet'"
+            )
+        return float(gamma)
+
+    def _start(self, grammar, tree_counts, uniform, start, rng):
+        if self.init == "random" or start > 0:
+            draws = rng.standard_exponential(len(uniform))
+            return _normalised(grammar, draws)
+        if self.init == "auto" and tree_counts.any():
+            # One pseudo-count a nonterminal keeps rules that the trees lack.
+            return _normalised(grammar, tree_counts + uniform)
+        return uniform
+
+    def _chains(self, task, theta):
+        groups = _rules_by_lhs(task.grammar)
+        if self.rule_order == "frequency":
+            counts = task.expectations(theta)[1]
+            groups = [g[np.argsort(-counts[g], kind="stable")] for g in groups]
+        return BinomialChains(groups, len(theta))
+
+    def _minimise(self, task, chains, theta):
+        binomials = chains.split(theta)
+        if task.gamma > 0:
+            binomials = chains.truncate(*binomials, task.gamma)
+        losses, converged = [], len(task.sentences) == 0
+        if converged:
+            binomials = chains.estimate(
+                task.tree_counts, binomials, task.gamma, task.pseudo_count
+            )
+        n_iter = 0
+        while True:
+            theta = chains.join(*binomials)
+            loss, counts = task.expectations(theta)
+            losses.append(loss)
+            if self.verbose:
+                _LOGGER.info("iteration %d: log-loss %.6f", n_iter, loss)
+            if converged or n_iter == self.max_iter:
+                break
+            if n_iter > 0:
+                self._check_fall(task, losses)
+                if losses[-2] - loss < self.tol:
+                    converged = True
+                    break
+            binomials = chains.estimate(
+                counts, binomials, task.gamma, task.pseudo_count
+            )
+            n_iter += 1
+        return {
+            "theta": theta,
+            "binomials": binomials,
+            "chains": chains,
+            "losses": losses,
+            "n_iter": n_iter,
+            "converged": converged,
+        }
+
+    def _check_fall(self, task, losses):
+        if task.pseudo_count == 0 and losses[-1] > losses[-2] + _ROUNDING * abs(
+            losses[-2]
+        ):
+            warnings.warn(
+                f"the log-loss rose from {losses[-2]:.9g} to {losses[-1]:.9g}",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+
+    def _keep(self, grammar, run, gamma):
+        names = [str(rule) for rule in grammar.rules]
+        self.grammar_ = grammar
+        self.theta_ = pd.Series(run["theta"], index=names, name="theta")
+        order = np.concatenate(run["chains"].groups)
+        self.binomials_ = pd.DataFrame(
+            {
+                "rule": [names[i] for i in order],
+                "nonterminal": [grammar.rules[i].lhs for i in order],
+                "place": np.concatenate(
+                    [np.arange(len(g)) for g in run["chains"].groups]
+                ),
+                "stop": run["binomials"][0][order],
+                "go": run["binomials"][1][order],
+            }
+        )
+        self.gamma_ = gamma
+        self.log_losses_ = run["losses"]
+        self.n_iter_ = run["n_iter"]
+        self.converged_ = run["converged"]
+        if not self.converged_ and self.max_iter > 0:
+            warnings.warn(
+                f"MarginEMPCFG did not converge in {self.max_iter} iterations; raise "
+                "max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def score_samples(self, X):
+        """Log probability of each tree, or of each sentence that has no tree.
+
+        Parameters
+        ----------
+        X : Treebank
+            Trees and sentences.
+
+        Returns
+        -------
+        log_probabilities : ndarray of float, shape (n_rows,)
+            Natural logarithms, -inf where the grammar derives no such row.
+        """
+        check_is_fitted(self)
+        X = check_treebank(X, estimator=self, allow_empty=True)
+        theta = self.theta_.to_numpy()
+        scores = np.full(len(X), -np.inf)
+        row, rule, derivable = rules_of_trees(self.grammar_, X)
+        with np.errstate(divide="ignore"):
+            log_theta = np.log(theta)
+        sums = np.zeros(len(X))
+        np.add.at(sums, row, log_theta[rule])
+        scores[derivable] = sums[derivable]
+        open_rows = ~X.is_parsed
+        scores[open_rows] = self.sentence_log_prob(X[open_rows])
+        return scores
+
+    def sentence_log_prob(self, X):
+        """Log probability of each row's sentence, summed over derivations.
+
+        Parameters
+        ----------
+        X : Treebank
+            Trees are taken for their yields.
+
+        Returns
+        -------
+        log_probabilities : ndarray of float, shape (n_rows,)
+        """
+        check_is_fitted(self)
+        X = check_treebank(X, estimator=self, allow_empty=True)
+        return expected_counts(
+            self.grammar_,
+            X,
+            self.theta_.to_numpy(),
+            np.zeros(len(X)),
+            n_jobs=self.n_jobs,
+        )[0]
+
+    def score(self, X, y=None, *, sample_weight=None):
+        """Minus the empirical log-loss: the mean log probability of the rows.
+
+        Rows outside the language of the grammar, which no probabilities could help,
+        are left out and counted in a warning; a row that only these probabilities
+        make impossible gives -inf.
+
+        Parameters
+        ----------
+        X : Treebank
+            Trees and sentences.
+        y : None
+            Ignored.
+        sample_weight : array-like of float, shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        X = check_treebank(X, estimator=self)
+        weights = check_sample_weight(sample_weight, X)
+        scores = self.score_samples(X)
+        zero = np.flatnonzero(np.isneginf(scores) & (weights > 0))
+        if len(zero):
+            within = rules_of_trees(self.grammar_, X[zero])[2]
+            open_rows = ~X[zero].is_parsed
+            within[open_rows] = _derivable(
+                self.grammar_, X[zero][open_rows], self.n_jobs
+            )
+            outside = zero[~within]
+            if len(outside) == (weights > 0).sum():
+                raise ValueError(f"the grammar derives none of the {len(X)} rows")
+            if len(outside):
+                weights = weights.copy()
+                weights[outside] = 0.0
+                warnings.warn(
+                    f"{len(outside)} of {len(X)} rows are not in the language of the "
+                    "grammar and were left out of the score",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        counted = weights > 0
+        return float(np.average(scores[counted], weights=weights[counted]))
+
+    def transform(self, X):
+        """Expected rule counts ψ of each row.
+
+        Parameters
+        ----------
+        X : Treebank
+            For a tree the counts of its rules, for a sentence their expectation.
+
+        Returns
+        -------
+        counts : csr_matrix of shape (n_rows, n_rules)
+            Rows outside the language are empty.
+        """
+        check_is_fitted(self)
+        X = check_treebank(X, estimator=self, allow_empty=True)
+        n_rules = len(self.theta_)
+        row, rule, derivable = rules_of_trees(self.grammar_, X)
+        used = derivable[row]
+        counts = scipy.sparse.coo_matrix(
+            (np.ones(used.sum()), (row[used], rule[used])), shape=(len(X), n_rules)
+        ).tocsr()
+        rows = []
+        theta, one = self.theta_.to_numpy(), np.ones(1)
+        for i in np.flatnonzero(~X.is_parsed):
+            expected = expected_counts(self.grammar_, X[i : i + 1], theta, one)[1]
+            where = np.flatnonzero(expected)
+            rows.append((np.full(len(where), i), where, expected[where]))
+        if rows:
+            i, j, values = (np.concatenate(part) for part in zip(*rows, strict=True))
+            counts = counts + scipy.sparse.csr_matrix(
+                (values, (i, j)), shape=counts.shape
+            )
+        return counts
+
+    def fit_transform(self, X, y=None, *, sample_weight=None):
+        """Fit, and give the expected rule counts of X."""
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that `transform` gives: the rules."""
+        check_is_fitted(self)
+        return self.theta_.index.to_numpy(dtype=object)
+
+    def predict(self, X):
+        """Parse the sentence of each row.
+
+        Parameters
+        ----------
+        X : Treebank
+            Trees are taken for their yields.
+
+        Returns
+        -------
+        trees : Treebank
+            A sentence without a derivation gets a flat tree, and is counted in a
+            :class:`ParseFailureWarning`.
+        """
+        check_is_fitted(self)
+        X = check_treebank(X, estimator=self, allow_empty=True)
+        if (X.lengths == 0).any():
+            row = int(np.flatnonzero(X.lengths == 0)[0])
+            raise ValueError(
+                f"row {row} is an empty sentence; there is nothing to parse"
+            )
+        trees, failures = [], 0
+        for row, (label, size, parent) in enumerate(
+            best_trees(self.grammar_, X, self.theta_.to_numpy(), self.decoder)
+        ):
+            if len(label) == 0:
+                failures += 1
+                label, size, parent = self._flat(int(X.lengths[row]))
+            elif self.grammar_.implicit_start:
+                label, size, parent = label[1:], size[1:], parent[1:] - 1
+            trees.append((label, size, parent))
+        if failures:
+            warnings.warn(
+                f"{failures} of {len(X)} sentences have no derivation and got a flat "
+                "tree",
+                ParseFailureWarning,
+                stacklevel=2,
+            )
+        return _treebank_of(X, trees, self.grammar_.nonterminals)
+
+    def _flat(self, n):
+        start = self.grammar_.tables().start
+        if n == 1:
+            return np.array([start]), np.array([1]), np.array([-1])
+        label = np.full(n + 1, -1)
+        label[0] = start
+        size = np.ones(n + 1, dtype=int)
+        size[0] = n + 1
+        parent = np.zeros(n + 1, dtype=int)
+        parent[0] = -1
+        return label, size, parent
+
+
+@dataclass
+class _Task:
+    """What stays the same over the iterations of one fit."""
+
+    grammar: CFG
+    tree_counts: np.ndarray
+    sentences: Treebank
+    weights: np.ndarray
+    total_weight: float
+    gamma: float
+    pseudo_count: float
+    n_jobs: int | None
+
+    def expectations(self, theta):
+        """Empirical log-loss and expected counts under rule probabilities."""
+        log_probabilities, counts = expected_counts(
+            self.grammar, self.sentences, theta, self.weights, n_jobs=self.n_jobs
+        )
+        used = self.tree_counts > 0
+        loss = -float(self.tree_counts[used] @ np.log(theta[used]))
+        loss -= float(self.weights @ log_probabilities)
+        return loss / self.total_weight, counts + self.tree_counts
+
+
+def _rules_by_lhs(grammar):
+    groups = {}
+    for index, rule in enumerate(grammar.rules):
+        groups.setdefault(rule.lhs, []).append(index)
+    return [np.array(group) for group in groups.values()]
+
+
+def _normalised(grammar, weights):
+    theta = np.empty(len(weights))
+    for group in _rules_by_lhs(grammar):
+        theta[group] = weights[group] / weights[group].sum()
+    return theta
+
+
+def _uniform(grammar):
+    return _normalised(grammar, np.ones(len(grammar.rules)))
+
+
+def _derivable(grammar, sentences, n_jobs):
+    """Which sentences the grammar derives, with any probabilities."""
+    if len(sentences) == 0:
+        return np.zeros(0, dtype=bool)
+    log_probabilities, _ = expected_counts(
+        grammar, sentences, _uniform(grammar), np.zeros(len(sentences)), n_jobs=n_jobs
+    )
+    return np.isfinite(log_probabilities)
+
+
+def _unknown_tokens(grammar, treebank, most=5):
+    unknown = np.unique(treebank.token[encode(grammar, treebank) < 0])
+    return [treebank.tokens[i] for i in unknown[:most]]
+
+
+def _treebank_of(X, trees, nonterminals):
+    """Trees over the tokens of X."""
+    columns = {
+        name: np.concatenate([np.zeros(0, int), *(tree[i] for tree in trees)])
+        for i, name in enumerate(("label", "size", "parent"))
+    }
+    counts = np.array([len(tree[0]) for tree in trees], dtype=np.int64)
+    node_offsets = np.concatenate([[0], np.cumsum(counts)])
+    leaf = columns["size"] == 1
+    leaves = np.concatenate([[0], np.cumsum(leaf)])
+    begin = leaves[node_offsets[:-1]]
+    start = leaves[:-1] - np.repeat(begin, counts)
+    end = leaves[np.arange(len(leaf)) + columns["size"]] - np.repeat(begin, counts)
+    return Treebank.from_columns(
+        **columns,
+        start=start,
+        stop=end,
+        node_offsets=node_offsets,
+        token=X.token,
+        token_offsets=X.token_offsets,
+        labels=nonterminals,
+        tokens=X.tokens,
+    )
