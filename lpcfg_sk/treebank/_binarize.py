@@ -113,7 +113,7 @@ class TreeBinarizer(TransformerMixin, BaseEstimator):
         -------
         self : TreeBinarizer
         """
-        treebank = self._check(X)
+        treebank = self._check(X, allow_empty=False)
         leaf = treebank.size == 1
         over_word = _counts(treebank, leaf & (treebank.label >= 0))
         over_several = _counts(treebank, ~leaf & ~_is_unary(treebank))
@@ -194,8 +194,8 @@ class TreeBinarizer(TransformerMixin, BaseEstimator):
         """
         return unbinarize(check_treebank(X, estimator=self, allow_empty=True))
 
-    def _check(self, X):
-        treebank = check_treebank(X, estimator=self, allow_empty=True)
+    def _check(self, X, allow_empty=True):
+        treebank = check_treebank(X, estimator=self, allow_empty=allow_empty)
         return unbinarize(treebank) if treebank.binarized else treebank
 
     def _marked(self, label, leaf):

@@ -31,7 +31,6 @@ _ESCAPED = re.compile(r"\\([\\+@|^~])")
 _TEXT = r"(?:\\.|[^\\{}]|\\$)*"
 _CHAIN = re.compile(_TEXT.format("|^"), re.DOTALL)
 _PART = re.compile(_TEXT.format("+"), re.DOTALL)
-_MARKED = re.compile(_TEXT.format("~") + r"~\Z", re.DOTALL)
 
 
 class LabelParts(NamedTuple):
@@ -95,6 +94,13 @@ def escape_label(label):
 
 def _unescape(text):
     return "" if text == "\\0" else _ESCAPED.sub(r"\1", text)
+
+
+def _is_marked(text):
+    """Whether a text ends in a mark, and not in an escaped one."""
+    unmarked = text[:-1]
+    escapes = len(unmarked) - len(unmarked.rstrip("\\"))
+    return text.endswith("~") and escapes % 2 == 0
 
 
 def _split(pattern, text):
@@ -172,7 +178,7 @@ def decode_label(label):
         return LabelParts(False, ())
     intermediate = label.startswith("@")
     text = _CHAIN.match(label, 1 if intermediate else 0).group()
-    if _MARKED.match(text):
+    if _is_marked(text):
         text = text[:-1]
     return LabelParts(intermediate, tuple(map(_unescape, _split(_PART, text))))
 
