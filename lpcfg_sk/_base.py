@@ -1,0 +1,345 @@
+"""What all learners of L-PCFGs share: everything but learning."""
+
+import warnings
+from numbers import Integral, Real
+
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+import lpcfg_sk
+from lpcfg_sk.decoding._charts import chart_log_probs, chart_marginals
+from lpcfg_sk.decoding._parser import Parser
+from lpcfg_sk.exceptions import ParseFailureWarning
+from lpcfg_sk.metrics import f1_score
+from lpcfg_sk.treebank._binarize import unbinarize
+from lpcfg_sk.utils._validation import Interval, StrOptions, check_treebank
+
+#: Names of the decoders of all parsers.
+DECODERS = ("auto", "mbr", "max-marginal", "max-rule-product", "viterbi")
+
+
+class BaseLPCFG(TransformerMixin, BaseEstimator):
+    """Base of the learners: parsing, scoring and sampling with a fitted grammar.
+
+    A subclass implements ``fit(X, y=None, *, sample_weight=None)``, which ends in
+    :meth:`_set_model`, and lists the parameters below among its own.
+
+    Parameters
+    ----------
+    decoder : str, default="auto"
+        Which tree :meth:`predict` returns.
+
+        - "max-marginal": the tree of the grammar with the largest sum of marginals;
+        - "mbr": the brackets with the largest sum of P(X, i, j) − λ over the
+          original labels, whatever the grammar says of their combination;
+        - "max-rule-product": the tree with the largest product of rule posteriors;
+        - "viterbi": the tree of the best derivation (no negative parameters);
+        - "auto": "max-marginal" for grammars with negative parameters, else "mbr".
+    prune : float or None, default=3e-4
+        Chart items with a smaller posterior under a plain treebank PCFG are left
+        out. None (or 0) for full charts, which is exact and slow.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take; a longer sentence raises
+        :class:`ChartMemoryError` before it is made.
+    n_jobs : int, default=None
+        Number of threads. Does not change a bit of the result.
+    verbose : int, default=0
+        How much to say during long work.
+
+    Attributes
+    ----------
+    grammar_ : LPCFG
+        The model.
+    coarse_ : LPCFG
+        The plain PCFG of the training trees, which prunes charts.
+    binarized_ : bool
+        Whether the training trees came from a :class:`TreeBinarizer`; predicted trees
+        are then restored.
+    """
+
+    _parameter_constraints: dict = {
+        "decoder": [StrOptions(set(DECODERS))],
+        "prune": [Interval(Real, 0, 1, closed="left"), None],
+        "max_memory": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    #: Whether the learner needs InsideFeatures and OutsideFeatures before it.
+    _uses_features = False
+
+    #: λ of the decoder "mbr": about half of the F1 to be expected.
+    _bracket_penalty = 0.43
+
+    def __init__(
+        self,
+        *,
+        decoder="auto",
+        prune=3e-4,
+        max_memory=2**31,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.decoder = decoder
+        self.prune = prune
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _set_model(self, grammar, coarse, treebank):
+        """Take what was learnt from a treebank.
+
+        Parameters
+        ----------
+        grammar : LPCFG
+            The model.
+        coarse : LPCFG
+            Plain PCFG of the same trees.
+        treebank : Treebank
+            The training trees.
+        """
+        self.grammar_ = grammar
+        self.coarse_ = coarse
+        self.binarized_ = bool(treebank.binarized)
+
+    # -- parsing ---------------------------------------------------------------
+
+    def _parser(self):
+        check_is_fitted(self)
+        return Parser(
+            self.grammar_,
+            self.coarse_,
+            binarized=self.binarized_,
+            decoder=self.decoder,
+            prune=self.prune,
+            bracket_penalty=self._bracket_penalty,
+            max_memory=self.max_memory,
+        )
+
+    def _check_sentences(self, X):
+        check_is_fitted(self)
+        return check_treebank(X, estimator=self, allow_empty=True)
+
+    def predict(self, X):
+        """Parse sentences.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            What is parsed are the words; a token given with a tag keeps it.
+
+        Returns
+        -------
+        trees : Treebank
+            One tree a row over the original tokens, not binarised. A sentence
+            without a parse has a flat tree, and is counted in one
+            :class:`ParseFailureWarning`.
+        """
+        X = self._check_sentences(X)
+        trees, failed = self._parser().predict(X, n_jobs=self.n_jobs)
+        if failed:
+            warnings.warn(
+                f"{len(failed)} of {len(X)} sentences have no parse and got a flat "
+                f"tree (the first is row {failed[0]})",
+                ParseFailureWarning,
+                stacklevel=2,
+            )
+        return trees
+
+    def score(self, X, y=None, *, sample_weight=None):
+        """Labelled F1 of the predicted trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Sentences to parse, and the gold trees where `y` is None.
+        y : Treebank or iterable of trees, default=None
+            Gold trees.
+        sample_weight : array-like of float, shape (n_sentences,), default=None
+            How often each sentence counts.
+
+        Returns
+        -------
+        f1 : float
+            Between 0 and 1, over all brackets, as EVALB counts them.
+        """
+        X = self._check_sentences(X)
+        gold = X if y is None else check_treebank(y, estimator=self, allow_empty=True)
+        gold = check_treebank(gold, estimator=self, parsed=True)
+        if gold.binarized:
+            gold = unbinarize(gold)
+        return f1_score(gold, self.predict(X), sample_weight=sample_weight)
+
+    def span_marginals(self, X):
+        """Posterior probabilities of brackets over the original labels.
+
+        Intermediate labels of the binarisation are left out, unary chains are split
+        into their labels.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            What is parsed are the words.
+
+        Returns
+        -------
+        frames : list of DataFrame
+            One a sentence, with the columns label, start, end, marginal, and tag,
+            which is True for the tag of a word. For grammars with negative
+            parameters the magnitudes of the posteriors, rescaled so that the items
+            of the sentence sum to 2n − 1.
+        """
+        X = self._check_sentences(X)
+        return self._parser().span_marginals(X, n_jobs=self.n_jobs)
+
+    def marginals(self, X, *, normalize=False):
+        """Marginals μ(a, i, j) of the nonterminals of the grammar.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            What is parsed are the words.
+        normalize : bool, default=False
+            Whether to divide by the probability of the sentence, which makes them
+            posterior probabilities. The undivided ones underflow for long sentences.
+
+        Returns
+        -------
+        frames : list of DataFrame
+            One a sentence, with the columns label, start, end, marginal; the items
+            are those that pruning leaves.
+        """
+        X = self._check_sentences(X)
+        charts = self._parser().charts(X)
+        return chart_marginals(charts, normalize=normalize, n_jobs=self.n_jobs)
+
+    def parse_kbest(self, X, k=10):
+        """Best k trees of each sentence.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            What is parsed are the words.
+        k : int, default=10
+            Number of trees; a sentence with fewer derivations has fewer.
+
+        Returns
+        -------
+        parses : list of list of (Tree, float)
+            For each sentence its trees, the best first, each with its score: the log
+            probability of the tree for a plain PCFG; for grammars with latent states,
+            whose k best trees cannot be found in polynomial time, the sum of the log
+            posteriors of the tree's rules (the objective of "max-rule-product").
+        """
+        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
+        X = self._check_sentences(X)
+        return self._parser().parse_kbest(X, int(k), n_jobs=self.n_jobs)
+
+    # -- probabilities -----------------------------------------------------------
+
+    def score_samples(self, X):
+        """Log probability of each tree.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees, as in training.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_trees,)
+            Natural logarithm; -inf where the value is zero or negative.
+        """
+        check_is_fitted(self)
+        X = check_treebank(
+            X, estimator=self, parsed=True, binary=True, allow_empty=True
+        )
+        return self.grammar_.log_prob(X, n_jobs=self.n_jobs)
+
+    def sentence_log_prob(self, X):
+        """Log probability of each sentence, the sum over its trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            What is parsed are the words.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_sentences,)
+            Natural logarithm of the sum over the trees that pruning leaves; -inf
+            where there is none or the sum is not positive.
+        """
+        X = self._check_sentences(X)
+        return chart_log_probs(self._parser().charts(X), n_jobs=self.n_jobs)
+
+    def sample(self, n=1, random_state=None):
+        """Draw trees from the grammar.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of trees.
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        trees : Treebank
+            Trees, not binarised.
+        """
+        check_is_fitted(self)
+        trees = self.grammar_.sample(n, random_state)
+        return unbinarize(trees) if self.binarized_ else trees
+
+    def transform(self, X):
+        """Put the posterior probabilities of the latent states into the treebank.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees, as in training.
+
+        Returns
+        -------
+        treebank : Treebank
+            `X` with the block ``"vectors"``, one row a node.
+        """
+        from lpcfg_sk.em._posteriors import posterior_vectors
+
+        check_is_fitted(self)
+        X = check_treebank(
+            X, estimator=self, parsed=True, binary=True, allow_empty=True
+        )
+        vectors = posterior_vectors(self.grammar_, X, n_jobs=self.n_jobs)
+        return X.replace(
+            blocks={**X.blocks, "vectors": vectors},
+            block_names={**X.block_names, "vectors": None},
+        )
+
+    # -- manners of scikit-learn ---------------------------------------------------
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "grammar_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {**state, "_lpcfg_sk_version": lpcfg_sk.__version__}
+
+    def __setstate__(self, state):
+        state = dict(state)
+        version = state.pop("_lpcfg_sk_version", None)
+        if version != lpcfg_sk.__version__:
+            warnings.warn(
+                f"{type(self).__name__} was pickled by lpcfg_sk {version}, this is "
+                f"{lpcfg_sk.__version__}; results may differ",
+                UserWarning,
+                stacklevel=2,
+            )
+        super().__setstate__(state)

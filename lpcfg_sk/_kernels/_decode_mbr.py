@@ -1,0 +1,141 @@
+"""Bracket marginals over original labels, and the tree of the best brackets."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from lpcfg_sk._kernels._chart_spans import span_index
+
+
+@njit(nogil=True, cache=True)
+def collect_brackets(
+    n,
+    item_offset,
+    item_label,
+    weight,
+    wide_offset,
+    wide_bracket,
+    leaf_offset,
+    leaf_bracket,
+    n_brackets,
+    offset,
+):
+    """Add up the weights of items that stand for the same bracket.
+
+    Nonterminal a stands for the brackets ``wide_bracket[wide_offset[a]:...]`` over
+    several words and ``leaf_bracket[...]`` over one, from the top down. Fills the
+    `offset` of each span; returns bracket, weight and mean depth in its chain.
+    """
+    n_spans = n * (n + 1) // 2
+    total = np.zeros(n_brackets)
+    depth = np.zeros(n_brackets)
+    seen = np.full(n_brackets, -1, dtype=np.int64)
+    places = 0
+    for item in range(len(item_label)):
+        a = item_label[item]
+        chains = leaf_offset if item < item_offset[n] else wide_offset
+        places += chains[a + 1] - chains[a]
+    bracket = np.empty(places, dtype=np.int32)
+    value = np.empty(places)
+    order = np.empty(places)
+    count = 0
+    for span in range(n_spans):
+        offset[span] = count
+        chain_offset = leaf_offset if span < n else wide_offset
+        chain = leaf_bracket if span < n else wide_bracket
+        for item in range(item_offset[span], item_offset[span + 1]):
+            first = chain_offset[item_label[item]]
+            for q in range(first, chain_offset[item_label[item] + 1]):
+                x = chain[q]
+                if seen[x] != span:
+                    seen[x] = span
+                    total[x] = 0.0
+                    depth[x] = 0.0
+                    bracket[count] = x
+                    count += 1
+                total[x] += weight[item]
+                depth[x] += weight[item] * (q - first)
+        for q in range(offset[span], count):
+            x = bracket[q]
+            value[q] = total[x]
+            order[q] = depth[x] / total[x] if total[x] > 0.0 else math.inf
+    offset[n_spans] = count
+    return bracket[:count].copy(), value[:count].copy(), order[:count].copy()
+
+
+@njit(nogil=True, cache=True)
+def best_brackets(n, gain, split):
+    """Fill the best split point of each span when spans contribute `gain`."""
+    best = gain.copy()
+    for width in range(2, n + 1):
+        for i in range(n - width + 1):
+            j = i + width
+            span = span_index(i, j, n)
+            top = -math.inf
+            for k in range(i + 1, j):
+                value = best[span_index(i, k, n)] + best[span_index(k, j, n)]
+                if value > top:
+                    top = value
+                    split[span] = k
+            best[span] += top
+
+
+@njit(nogil=True, cache=True)
+def bracket_tree(n, offset, bracket, value, depth, penalty, root, tag, nodes):
+    """Build the tree that maximises the sum of ``value - penalty`` over its brackets.
+
+    Spans of a tree do not cross; nothing else is asked of them. A sentence of several
+    words gets at least one bracket over all of them (`root` where none is known), and
+    every word its `tag`. Fills the columns label, parent, start, stop of `nodes` in
+    preorder and returns their number; tags are numbered after the brackets.
+    """
+    n_spans = n * (n + 1) // 2
+    gain = np.zeros(n_spans)
+    for span in range(n_spans):
+        for q in range(offset[span], offset[span + 1]):
+            gain[span] += max(value[q] - penalty, 0.0)
+    split = np.zeros(n_spans, dtype=np.int32)
+    best_brackets(n, gain, split)
+    stack = np.empty((n + 1, 3), dtype=np.int32)
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, n, -1
+    height = 1
+    count = 0
+    while height > 0:
+        height -= 1
+        i, j, parent = stack[height]
+        span = span_index(i, j, n)
+        first = count
+        for q in range(offset[span], offset[span + 1]):
+            if value[q] <= penalty:
+                continue
+            at = count
+            while at > first and depth[nodes[at - 1, 4]] > depth[q]:
+                nodes[at, 4] = nodes[at - 1, 4]
+                at -= 1
+            nodes[at, 4] = q
+            count += 1
+        if count == first and parent < 0 and n > 1:
+            top = -1
+            for q in range(offset[span], offset[span + 1]):
+                if top < 0 or value[q] > value[top]:
+                    top = q
+            nodes[count, 4] = top
+            count += 1
+        if j - i == 1:
+            nodes[count, 4] = -2
+            count += 1
+        for at in range(first, count):
+            q = nodes[at, 4]
+            nodes[at, 0] = bracket[q] if q >= 0 else (root if q == -1 else tag[i])
+            nodes[at, 1] = parent
+            nodes[at, 2] = i
+            nodes[at, 3] = j
+            parent = at
+        if j - i > 1:
+            k = split[span]
+            stack[height, 0], stack[height, 1], stack[height, 2] = k, j, parent
+            height += 1
+            stack[height, 0], stack[height, 1], stack[height, 2] = i, k, parent
+            height += 1
+    return count

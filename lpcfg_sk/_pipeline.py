@@ -1,0 +1,78 @@
+"""The standard pipeline from trees to a parser."""
+
+import inspect
+
+from sklearn.pipeline import Pipeline
+
+from lpcfg_sk.treebank import RareWords, TreeBinarizer
+
+
+def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
+    """Put a learner behind the standard preprocessing.
+
+    Parameters
+    ----------
+    learner : estimator, default=None
+        A learner such as :class:`SpectralLPCFG`; :class:`PCFG` where None.
+    memory : str or joblib.Memory, default=None
+        Cache of the fitted preprocessing steps, see
+        :class:`sklearn.pipeline.Pipeline`.
+    verbose : bool, default=False
+        Whether the pipeline says how long each step takes.
+    **preprocessing
+        Parameters of the steps, by their own name where only one step has it
+        (``horizontal=1, min_count=2``), or with the step's name before it
+        (``inside__templates=...``).
+
+    Returns
+    -------
+    parser : Pipeline
+        Steps ``binarize``, ``rarewords``, ``inside`` and ``outside`` where the
+        learner uses features of nodes, and ``learner``.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import PCFG, make_parser
+    >>> parser = make_parser(PCFG(), horizontal=1, min_count=2)
+    >>> list(parser.named_steps)
+    ['binarize', 'rarewords', 'learner']
+    >>> parser.named_steps["binarize"].horizontal
+    1
+    """
+    if learner is None:
+        from lpcfg_sk.em import PCFG
+
+        learner = PCFG()
+    if inspect.isclass(learner) or not hasattr(learner, "fit"):
+        raise TypeError(f"learner must be an estimator such as PCFG(), got {learner!r}")
+    steps = [("binarize", TreeBinarizer()), ("rarewords", RareWords())]
+    if getattr(learner, "_uses_features", False):
+        from lpcfg_sk.features import InsideFeatures, OutsideFeatures
+
+        steps += [("inside", InsideFeatures()), ("outside", OutsideFeatures())]
+    for name, value in preprocessing.items():
+        _set(steps, name, value)
+    return Pipeline([*steps, ("learner", learner)], memory=memory, verbose=verbose)
+
+
+def _set(steps, name, value):
+    """Give a parameter to the one step that has it."""
+    step, _, own = name.rpartition("__")
+    owners = [
+        estimator
+        for known, estimator in steps
+        if step in ("", known) and own in estimator.get_params(deep=False)
+    ]
+    if len(owners) == 1:
+        owners[0].set_params(**{own: value})
+        return
+    options = sorted(
+        f"{known}__{parameter}"
+        for known, estimator in steps
+        for parameter in estimator.get_params(deep=False)
+    )
+    problem = "is a parameter of several steps" if owners else "is no parameter"
+    raise TypeError(
+        f"make_parser: {name!r} {problem} of the preprocessing; the parameters are "
+        f"{', '.join(options)}. Those of the learner belong to the learner itself"
+    )

@@ -1,0 +1,257 @@
+"""From sentences to trees: charts, decoders and the tree of last resort."""
+
+import numpy as np
+
+from lpcfg_sk._kernels._decode import subtree_sizes
+from lpcfg_sk.decoding._brackets import (
+    BracketTable,
+    bracket_frame,
+    bracket_marginals,
+    bracket_tree,
+)
+from lpcfg_sk.decoding._charts import (
+    ChartModel,
+    SentenceCharts,
+    map_sentences,
+    span_bounds,
+)
+from lpcfg_sk.decoding._decoders import TREE_DECODERS
+from lpcfg_sk.decoding._pruning import ChartPruner
+from lpcfg_sk.grammar._arrays import offsets
+from lpcfg_sk.treebank._binarize import unbinarize
+
+
+class Parser:
+    """Parse sentences with a grammar.
+
+    Parameters
+    ----------
+    grammar : LPCFG
+        The model.
+    coarse : LPCFG or None
+        A plain PCFG over the same symbols, which prunes; only used with `prune`.
+    binarized : bool, default=False
+        Whether the labels are those of a :class:`TreeBinarizer`, and predicted trees
+        are to be restored.
+    decoder : str, default="auto"
+        "viterbi", "max-marginal", "max-rule-product", "mbr" or "auto".
+    prune : float or None, default=3e-4
+        Items with a smaller posterior under `coarse` are left out.
+    bracket_penalty : float, default=0.43
+        λ of the decoder "mbr".
+    max_memory : int, default=2**31
+        Most bytes that one chart may take.
+    """
+
+    def __init__(
+        self,
+        grammar,
+        coarse,
+        *,
+        binarized=False,
+        decoder="auto",
+        prune=3e-4,
+        bracket_penalty=0.43,
+        max_memory=2**31,
+    ):
+        self.grammar = grammar
+        self.binarized = binarized
+        self.bracket_penalty = bracket_penalty
+        self.decoder = choose_decoder(grammar, decoder)
+        pruner = ChartPruner(
+            coarse if prune else grammar,
+            prune,
+            binarized=binarized,
+            max_memory=max_memory,
+        )
+        self.model = ChartModel(grammar, pruner)
+        self.labels = pruner.grammar.nonterminals
+        self.brackets = BracketTable.from_labels(self.labels, binarized)
+
+    def charts(self, treebank):
+        """Return the charts of a treebank's sentences."""
+        return SentenceCharts(self.model, treebank)
+
+    def predict(self, treebank, *, n_jobs=None):
+        """Parse all sentences.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences; trees are not looked at.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        trees : Treebank
+            Trees over the same tokens, not binarised.
+        failed : list of int
+            Rows without a parse, which have a flat tree.
+        """
+        charts = self.charts(treebank)
+        parse = self._brackets_of_row if self.decoder == "mbr" else self._items_of_row
+        rows = map_sentences(
+            lambda row: parse(charts, row), charts.treebank, n_jobs=n_jobs
+        )
+        failed = [row for row, (_, ok) in enumerate(rows) if not ok]
+        nodes = [nodes for nodes, _ in rows]
+        if self.decoder == "mbr":
+            names = (*self.brackets.names, *self.brackets.tag_names)
+            return assemble(charts.treebank, names, nodes, binarized=False), failed
+        trees = assemble(charts.treebank, self.labels, nodes, binarized=self.binarized)
+        return (unbinarize(trees) if self.binarized else trees), failed
+
+    def _items_of_row(self, charts, row):
+        chart = charts.chart(row)
+        found = None
+        if chart is not None and usable(chart):
+            found = TREE_DECODERS[self.decoder](self.model, chart)
+        if found is None:
+            return flat_nodes(*charts.last_resort(row)), False
+        items, parent = found
+        start, stop = span_bounds(chart.n)
+        span = chart.forest.item_span[items]
+        label = chart.forest.item_label[items]
+        return np.array([label, parent, start[span], stop[span]], np.int32), True
+
+    def _brackets_of_row(self, charts, row):
+        brackets, ok = self.bracket_marginals(charts, row)
+        root = self.brackets.wide_bracket[:1]
+        return (
+            bracket_tree(
+                self.brackets,
+                brackets,
+                self.bracket_penalty,
+                int(root[0]) if len(root) else -1,
+            ),
+            ok,
+        )
+
+    def bracket_marginals(self, charts, row):
+        """Marginals of the original brackets of a row.
+
+        Parameters
+        ----------
+        charts : SentenceCharts
+            Charts of :meth:`charts`.
+        row : int
+            Which sentence.
+
+        Returns
+        -------
+        brackets : Brackets
+        ok : bool
+            Whether the sentence has a parse; else the brackets of a flat tree.
+        """
+        chart = charts.chart(row)
+        if chart is not None and usable(chart):
+            forest, n = chart.forest, chart.n
+            items = (forest.item_offset, forest.item_label, chart.posterior)
+            return bracket_marginals(self.brackets, n, *items), True
+        root, leaves = charts.last_resort(row)
+        n = len(leaves)
+        item_offset = np.full(n * (n + 1) // 2 + 1, n, dtype=np.int64)
+        item_offset[: n + 1] = np.arange(n + 1)
+        label = leaves
+        if n > 1:
+            item_offset[-1] += 1
+            label = np.append(leaves, np.int32(root))
+        items = (item_offset, label, np.ones(len(label)))
+        return bracket_marginals(self.brackets, n, *items), False
+
+    def span_marginals(self, treebank, *, n_jobs=None):
+        """Marginals of the original brackets and tags, as DataFrames.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        frames : list of DataFrame
+            One a sentence, with the columns label, start, end, marginal and tag.
+        """
+        charts = self.charts(treebank)
+
+        def frame(row):
+            brackets, _ = self.bracket_marginals(charts, row)
+            return bracket_frame(self.brackets, brackets)
+
+        return map_sentences(frame, charts.treebank, n_jobs=n_jobs)
+
+
+def choose_decoder(grammar, decoder):
+    """Return the decoder to use, or say why it cannot be used."""
+    arrays = grammar.arrays
+    signed = any(
+        values.min(initial=0.0) < 0.0
+        for values in (arrays.binary, arrays.lexical, arrays.root)
+    )
+    if decoder == "auto":
+        return "max-marginal" if signed else "mbr"
+    if decoder == "viterbi" and signed:
+        raise ValueError(
+            'decoder="viterbi" needs a grammar without negative parameters; use '
+            '"max-marginal" or "mbr"'
+        )
+    return decoder
+
+
+def usable(chart):
+    """Whether the value of a sentence can be divided by."""
+    return chart.total != 0.0 and bool(np.isfinite(chart.posterior).all())
+
+
+def flat_nodes(root, leaves):
+    """Nodes of a flat tree over the given labels of words."""
+    n = len(leaves)
+    if n == 1:
+        return np.array([[leaves[0]], [-1], [0], [1]], dtype=np.int32)
+    nodes = np.zeros((4, n + 1), dtype=np.int32)
+    nodes[0, 0], nodes[0, 1:] = root, leaves
+    nodes[1, 0] = -1
+    nodes[2, 1:] = np.arange(n)
+    nodes[3, 0], nodes[3, 1:] = n, np.arange(1, n + 1)
+    return nodes
+
+
+def assemble(treebank, names, rows, *, binarized):
+    """Put the nodes of all rows into a treebank.
+
+    Parameters
+    ----------
+    treebank : Treebank
+        The sentences.
+    names : sequence of str or None
+        What the label ids of the nodes stand for; None for a bare word.
+    rows : list of ndarray of int32, shape (4, n_nodes)
+        Label, parent, start and stop of each row's nodes, in preorder.
+    binarized : bool
+        Whether the labels are those of a :class:`TreeBinarizer`.
+
+    Returns
+    -------
+    Treebank
+    """
+    known = {}
+    ids = [-1 if name is None else known.setdefault(name, len(known)) for name in names]
+    tags = [known.setdefault(name, len(known)) for name in treebank.labels]
+    node_offsets = offsets([nodes.shape[1] for nodes in rows])
+    columns = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0), np.int32)
+    size = np.ones(columns.shape[1], dtype=np.int32)
+    subtree_sizes(node_offsets, columns[1], size)
+    return treebank.replace(
+        label=np.array(ids, dtype=np.int32)[columns[0]],
+        size=size,
+        parent=columns[1],
+        start=columns[2],
+        stop=columns[3],
+        node_offsets=node_offsets,
+        labels=tuple(known),
+        tag=np.array([*tags, -1], dtype=np.int32)[treebank.tag],
+        binarized=binarized,
+    )
