@@ -54,21 +54,29 @@ class Columns(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def count_marks(text, begin):
-    """Number of opening brackets and of tokens, bounds for what a scan emits."""
+    """Number of opening brackets, tokens, and tokens that are no labels."""
     n_open = 0
     n_tokens = 0
+    n_words = 0
     outside = True
+    labels = False
     for i in range(begin, text.size):
         byte = text[i]
         if byte == _OPEN:
             n_open += 1
             outside = True
-        elif byte == _CLOSE or is_space(byte):
+            labels = True
+        elif byte == _CLOSE:
+            outside = True
+            labels = False
+        elif is_space(byte):
             outside = True
         elif outside:
             n_tokens += 1
+            n_words += not labels
             outside = False
-    return n_open, n_tokens
+            labels = False
+    return n_open, n_tokens, n_words
 
 
 @njit(nogil=True, cache=True)

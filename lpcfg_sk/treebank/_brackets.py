@@ -10,7 +10,7 @@ from lpcfg_sk._kernels._traces import drop_traces
 from lpcfg_sk.exceptions import TreebankFormatError
 
 #: Text is scanned in pieces of about this many bytes.
-BLOCK_SIZE = 1 << 20
+BLOCK_SIZE = 1 << 18
 TRACE = "-NONE-"
 ROOT = "ROOT"
 _UNLIMITED = 2**62
@@ -229,10 +229,10 @@ class BracketScanner:
             How many bytes are done with; the rest waits for more text.
         """
         array = np.frombuffer(text, dtype=np.uint8)
-        n_open, n_tokens = kernel.count_marks(array, 0)
+        n_open, n_tokens, n_words = kernel.count_marks(array, 0)
         pool = self._columns.pool
         pool.reserve(n_tokens, array.size)
-        consumed = self._scan(array, 0, final, n_open, n_tokens, np.empty(0, np.int64))
+        consumed = self._scan(array, 0, final, n_open, n_words, np.empty(0, np.int64))
         if not final or consumed == array.size or self._stopped:
             return consumed
         if not self._skip:
@@ -245,7 +245,7 @@ class BracketScanner:
         # many of them is not read to its end for each.
         unclosed = kernel.unmatched_brackets(array, consumed)
         before = self.report.copy()
-        self._scan(array, consumed, final, n_open, n_tokens, unclosed)
+        self._scan(array, consumed, final, n_open, n_words, unclosed)
         if before[kernel.FAULTS]:
             first = slice(kernel.FAULT, kernel.REPORT_SIZE)
             self.report[first] = before[first]
@@ -259,8 +259,8 @@ class BracketScanner:
     def _stopped(self):
         return self.report[kernel.FAULTS] > 0 and not self._skip
 
-    def _scan(self, text, begin, final, n_open, n_tokens, unclosed):
-        columns = empty_columns(n_open, n_open + n_tokens, n_tokens)
+    def _scan(self, text, begin, final, n_open, n_words, unclosed):
+        columns = empty_columns(n_open, n_open + n_words, n_words)
         places = np.empty((n_open, 2), dtype=np.int64)
         kernel.scan_trees(
             text,
