@@ -138,6 +138,8 @@ def _token_counts(X):
         if X.ndim != 1 or not np.isfinite(X).all() or (X < 0).any():
             raise ValueError("token counts must be one non-negative number a row")
         return X.astype(np.float64)
+    if isinstance(X, list) and all(isinstance(row, list | tuple) for row in X):
+        return np.array([len(row) for row in X], dtype=np.float64)
     treebank = X if isinstance(X, Treebank) else Treebank(X)
     return treebank.lengths.astype(np.float64)
 

@@ -85,7 +85,7 @@ def test_treebanks_give_what_files_give(evalb_dir):
 
 
 @settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -100,7 +100,7 @@ def test_files_agree_with_the_twin(tmp_path, sentences, prm):
     assert_agrees(frame, gold, test, prm)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(pairs(), min_size=1, max_size=4), parameters())
 def test_treebanks_agree_with_the_twin(sentences, prm):
     gold, test = map(list, zip(*sentences, strict=True))

@@ -30,7 +30,7 @@ TEST = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(pairs(), min_size=1, max_size=4), parameters())
 def test_every_sentence_counts(sentences, prm):
     gold, test = map(list, zip(*sentences, strict=True))
