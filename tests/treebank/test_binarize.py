@@ -69,6 +69,40 @@ def test_heads_of_a_corpus_survive(wsj_dev, direction):
     assert heads(binary, of_a_node) == heads(wsj_dev, np.full(wsj_dev.n_nodes, True))
 
 
+@pytest.mark.parametrize(
+    ("direction", "vertical"), [("right", 1), ("left", 3), ("head", 2)]
+)
+def test_a_tree_100000_deep(direction, vertical):
+    n = 100_000
+    unary = Treebank(["(X " * n + "(Y w)" + ")" * n])
+    nested = Treebank(["(X (A a) " * n + "(A a)" + " (A a))" * n])
+    binarizer = TreeBinarizer(direction, vertical=vertical)
+    for treebank in (unary, nested):
+        binary = binarizer.fit_transform(treebank)
+        assert binary.n_nodes == 2 * treebank.n_tokens - 1
+        assert unbinarize(binary) == treebank
+
+
+@pytest.mark.parametrize("direction", ["right", "left", "head"])
+def test_a_node_with_50000_children(direction):
+    n = 50_000
+    treebank = Treebank(["(NP " + "(DT a) (NN b) " * (n // 2) + ")"])
+    for horizontal in (0, 2):
+        binarizer = TreeBinarizer(direction, horizontal=horizontal)
+        binary = binarizer.fit_transform(treebank)
+        assert binary.n_nodes == 2 * n - 1
+        assert unbinarize(pickle.loads(pickle.dumps(binary))) == treebank
+    with pytest.raises(ValueError, match=r"horizontal=None .* smaller horizontal"):
+        TreeBinarizer(direction, horizontal=None).fit_transform(treebank)
+
+
+def test_all_siblings_are_remembered_up_to_a_limit():
+    treebank = Treebank(["(NP " + "(NN b) " * 1000 + ")"])
+    binary = TreeBinarizer(horizontal=None).fit_transform(treebank)
+    assert max(map(len, binary.labels)) == len("@NP") + 998 * len("|NN")
+    assert unbinarize(binary) == treebank
+
+
 def test_the_same_label_in_both_roles_is_told_apart():
     train = Treebank(
         ["(S (X a) (X b))", "(S (X a) (X (NN b) (NN c)))", "(S (NN c) (NP (X d)))"]

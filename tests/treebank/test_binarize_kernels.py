@@ -1,7 +1,5 @@
 """Binarisation and its inverse against their slow twins."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -114,44 +112,6 @@ def test_pairs_keep_their_numbers_when_the_table_grows():
     for (first, second), number in numbers.items():
         assert keys[number] >> 32 == first
         assert keys[number] & 0xFFFFFFFF == second
-
-
-def deep(n, children="({0} w)"):
-    return Treebank(["(X " * n + children.format("Y") + ")" * n])
-
-
-@pytest.mark.parametrize("direction", ["right", "left", "head"])
-@pytest.mark.parametrize("vertical", [1, 3])
-def test_a_tree_100000_deep(direction, vertical):
-    n = 100_000
-    unary = deep(n)
-    nested = Treebank(["(X (A a) " * n + "(A a)" + " (A a))" * n])
-    binarizer = TreeBinarizer(direction, vertical=vertical)
-    for treebank in (unary, nested):
-        binary = binarizer.fit_transform(treebank)
-        assert unbinarize(binary) == treebank
-    assert unary.n_nodes == n + 1
-    assert binary.n_nodes == 2 * binary.n_tokens - 1
-
-
-@pytest.mark.parametrize("direction", ["right", "left", "head"])
-def test_a_node_with_50000_children(direction):
-    n = 50_000
-    treebank = Treebank(["(NP " + "(DT a) (NN b) " * (n // 2) + ")"])
-    for horizontal in (0, 2):
-        binarizer = TreeBinarizer(direction, horizontal=horizontal)
-        binary = binarizer.fit_transform(treebank)
-        assert binary.n_nodes == 2 * n - 1
-        assert unbinarize(pickle.loads(pickle.dumps(binary))) == treebank
-    with pytest.raises(ValueError, match=r"horizontal=None .* smaller horizontal"):
-        TreeBinarizer(direction, horizontal=None).fit_transform(treebank)
-
-
-def test_all_siblings_are_remembered_up_to_a_limit():
-    treebank = Treebank(["(NP " + "(NN b) " * 1000 + ")"])
-    binary = TreeBinarizer(horizontal=None).fit_transform(treebank)
-    assert max(map(len, binary.labels)) == len("@NP") + 998 * len("|NN")
-    assert unbinarize(binary) == treebank
 
 
 def test_seventy_children_by_hand():
