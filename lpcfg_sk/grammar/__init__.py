@@ -7,6 +7,7 @@ from lpcfg_sk.grammar._binary_normal_form import (
     theta_to_binomials,
 )
 from lpcfg_sk.grammar._cfg import CFG, Rule
+from lpcfg_sk.grammar._estimates import coarse_pcfg
 from lpcfg_sk.grammar._lexicon import smooth_lexicon
 from lpcfg_sk.grammar._lpcfg import LPCFG
 from lpcfg_sk.grammar._rules import RuleIndex
@@ -19,6 +20,7 @@ __all__ = [
     "Rule",
     "RuleIndex",
     "binomials_to_theta",
+    "coarse_pcfg",
     "smooth_lexicon",
     "theta_to_binomials",
 ]

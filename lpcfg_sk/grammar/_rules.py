@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk.grammar._arrays import find_keys, offsets
+from lpcfg_sk.grammar._arrays import find_keys, offsets, ragged_indices
 from lpcfg_sk.utils._validation import check_sample_weight, check_treebank
 
 __all__ = ["RuleIndex", "requested_states", "weighted_trees"]
@@ -127,6 +127,35 @@ class RuleIndex(NamedTuple):
             lex_word=entries[0],
             lex_label=entries[1],
             root_label=root_label,
+        )
+
+    def take(self, rows):
+        """Index some of the trees, with the same rules and ids.
+
+        Parameters
+        ----------
+        rows : ndarray of int or bool
+            Which trees.
+
+        Returns
+        -------
+        RuleIndex
+        """
+        rows = np.arange(self.n_trees)[rows]
+        length = np.diff(self.node_offsets)[rows]
+        nodes = ragged_indices(self.node_offsets[rows], length)
+        # A binary tree with n nodes has (n + 1) / 2 leaves.
+        n_tokens = (np.diff(self.node_offsets) + 1) // 2
+        tokens = ragged_indices(offsets(n_tokens)[rows], n_tokens[rows])
+        return self._replace(
+            node_offsets=offsets(length),
+            label=self.label[nodes],
+            size=self.size[nodes],
+            parent=self.parent[nodes],
+            word=self.word[tokens],
+            rule=self.rule[nodes],
+            entry=self.entry[nodes],
+            top=self.top[rows],
         )
 
     @property

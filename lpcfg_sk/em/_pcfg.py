@@ -1,0 +1,111 @@
+"""The plain treebank PCFG."""
+
+from numbers import Real
+
+from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk.grammar._estimates import coarse_pcfg
+from lpcfg_sk.grammar._rules import RuleIndex, weighted_trees
+from lpcfg_sk.utils._validation import Interval, fit_context
+
+__all__ = ["PCFG"]
+
+
+class PCFG(BaseLPCFG):
+    """Treebank grammar: relative frequencies of rules.
+
+    The maximum-likelihood PCFG of the training trees, with a lexicon that is
+    smoothed by the signature classes of words. It has no latent states (m = 1).
+
+    Parameters
+    ----------
+    smoothing : float, default=1.0
+        Strength of the lexicon's smoothing, in tokens: the tags of a word seen
+        c times are mixed, c : smoothing, with those of its signature class. With
+        0 the grammar is the exact maximum-likelihood estimate and knows no
+        unknown word.
+    decoder : {"auto", "mbr", "max-marginal", "max-rule-product", "viterbi"}, \
+default="auto"
+        Which tree :meth:`predict` returns; "auto" is "mbr".
+    prune : float or None, default=3e-4
+        Chart items with a smaller posterior under the grammar are left out.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take.
+    n_jobs : int, default=None
+        Number of threads. Does not change a bit of the result.
+    verbose : int, default=0
+        How much to say during long work.
+
+    Attributes
+    ----------
+    grammar_ : LPCFG
+        The model, with one state a nonterminal.
+    coarse_ : LPCFG
+        The same grammar, which prunes charts.
+    m_ : dict of str to int
+        Number of latent states, 1 for each nonterminal.
+
+    See Also
+    --------
+    EMLPCFG : Latent states learnt by expectation maximisation.
+
+    Notes
+    -----
+    The probability of a rule is :math:`c(a → b c) / c(a)`; see
+    :func:`lpcfg_sk.grammar.smooth_lexicon` for words.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import PCFG, Treebank
+    >>> trees = Treebank(["(S (NP dogs) (VP bark))", "(S (NP cats) (VP sleep))"])
+    >>> pcfg = PCFG().fit(trees)
+    >>> str(pcfg.predict([["cats", "bark"]])[0])
+    '(S (NP cats) (VP bark))'
+    """
+
+    _parameter_constraints: dict = {
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+        **BaseLPCFG._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        smoothing=1.0,
+        *,
+        decoder="auto",
+        prune=3e-4,
+        max_memory=2**31,
+        n_jobs=None,
+        verbose=0,
+    ):
+        super().__init__(
+            decoder=decoder,
+            prune=prune,
+            max_memory=max_memory,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.smoothing = smoothing
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Count the rules of a treebank.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees over pre-terminals (see :class:`TreeBinarizer`).
+        y : None
+            Ignored.
+        sample_weight : array-like of float, shape (n_trees,), default=None
+            How often each tree counts.
+
+        Returns
+        -------
+        self : PCFG
+        """
+        X, weight = weighted_trees(X, sample_weight, self)
+        index = RuleIndex.from_treebank(X)
+        grammar = coarse_pcfg(index, weight=weight, alpha=self.smoothing)
+        self.m_ = grammar.m
+        self._set_model(grammar, grammar, X)
+        return self

@@ -1,0 +1,63 @@
+"""Posterior probabilities of the latent states in given trees."""
+
+import numpy as np
+
+from lpcfg_sk._kernels._tree_inside_outside import tree_posteriors
+from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk.utils._validation import check_treebank
+
+__all__ = ["posterior_vectors"]
+
+
+def posterior_vectors(grammar, X, *, n_jobs=None):
+    """Posterior probability of each latent state at each node.
+
+    Parameters
+    ----------
+    grammar : LPCFG
+        The model.
+    X : Treebank or iterable of trees
+        Binary trees over pre-terminals.
+    n_jobs : int, default=None
+        Number of threads.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_nodes, max m)
+        P(h | tree) for each node, zero beyond the states of its nonterminal, and
+        in trees that the grammar does not generate.
+
+    Notes
+    -----
+    Row i is :math:`b^i ∘ β^i / Σ_h b^i_h β^i_h` with the inside and outside
+    vectors of figure 2. For a grammar in another basis (theorem 3) rows still sum
+    to one but are no probabilities.
+    """
+    X = check_treebank(X, estimator="LPCFG", parsed=True, binary=True, allow_empty=True)
+    width = int(grammar.arrays.n_states.max(initial=1))
+    if len(X) == 0:
+        return np.zeros((0, width))
+    label, _ = grammar.encode(X)
+    rule, top = grammar.find_rules(X)
+    a = grammar.arrays
+
+    def posteriors(begin, end):
+        return tree_posteriors(
+            begin,
+            end,
+            X.node_offsets,
+            X.size,
+            label,
+            rule,
+            top,
+            a.n_states,
+            a.rule_offset,
+            a.binary,
+            a.lex_offset,
+            a.lexical,
+            a.root_offset,
+            a.root,
+        )
+
+    chunks = cut_by_work(np.diff(X.node_offsets))
+    return np.concatenate(list(map_chunks(posteriors, chunks, n_jobs=n_jobs)))
