@@ -16,6 +16,7 @@ from lpcfg_sk.decoding._charts import (
     span_bounds,
 )
 from lpcfg_sk.decoding._decoders import TREE_DECODERS
+from lpcfg_sk.decoding._kbest import kbest_items
 from lpcfg_sk.decoding._pruning import ChartPruner
 from lpcfg_sk.grammar._arrays import offsets
 from lpcfg_sk.treebank._binarize import unbinarize
@@ -109,11 +110,7 @@ class Parser:
             found = TREE_DECODERS[self.decoder](self.model, chart)
         if found is None:
             return flat_nodes(*charts.last_resort(row)), False
-        items, parent = found
-        start, stop = span_bounds(chart.n)
-        span = chart.forest.item_span[items]
-        label = chart.forest.item_label[items]
-        return np.array([label, parent, start[span], stop[span]], np.int32), True
+        return item_nodes(chart, *found), True
 
     def _brackets_of_row(self, charts, row):
         brackets, ok = self.bracket_marginals(charts, row)
@@ -183,6 +180,42 @@ class Parser:
 
         return map_sentences(frame, charts.treebank, n_jobs=n_jobs)
 
+    def parse_kbest(self, treebank, k, *, n_jobs=None):
+        """Find the k best trees of each sentence.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences.
+        k : int
+            Number of trees.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        parses : list of list of (Tree, float)
+            Trees of each sentence with their scores, the best first; none for a
+            sentence without a parse.
+        """
+        charts = self.charts(treebank)
+
+        def parses(row):
+            chart = charts.chart(row)
+            if chart is None or not usable(chart):
+                return [], []
+            scores, items, parents = kbest_items(self.model, chart, k)
+            trees = zip(items, parents, strict=True)
+            return scores.tolist(), [item_nodes(chart, *tree) for tree in trees]
+
+        rows = map_sentences(parses, charts.treebank, n_jobs=n_jobs)
+        counts = [len(scores) for scores, _ in rows]
+        copies = charts.treebank[np.repeat(np.arange(len(rows)), counts)]
+        nodes = [tree for _, trees in rows for tree in trees]
+        trees = assemble(copies, self.labels, nodes, binarized=self.binarized)
+        found = iter(unbinarize(trees) if self.binarized else trees)
+        return [[(next(found), score) for score in scores] for scores, _ in rows]
+
 
 def choose_decoder(grammar, decoder):
     """Return the decoder to use, or say why it cannot be used."""
@@ -204,6 +237,14 @@ def choose_decoder(grammar, decoder):
 def usable(chart):
     """Whether the value of a sentence can be divided by."""
     return chart.total != 0.0 and bool(np.isfinite(chart.posterior).all())
+
+
+def item_nodes(chart, items, parent):
+    """Nodes of a binary tree of a chart."""
+    start, stop = span_bounds(chart.n)
+    span = chart.forest.item_span[items]
+    label = chart.forest.item_label[items]
+    return np.array([label, parent, start[span], stop[span]], dtype=np.int32)
 
 
 def flat_nodes(root, leaves):

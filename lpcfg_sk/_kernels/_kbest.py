@@ -1,0 +1,223 @@
+"""The k best trees of a forest, found lazily (Huang and Chiang 2005, algorithm 3).
+
+Each item has a list of its derivations, the best first, and a heap of candidates for
+the next one. A derivation is an *entry*: an edge and an entry of each child. The next
+derivation of an item is only looked for when one of a parent's candidates needs it.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+# Columns of the entries: item, edge (-1 for a leaf), entries of the children, next
+# entry of the item, and the children in the item's heap (a skew heap).
+_ITEM, _EDGE, _LEFT, _RIGHT, _NEXT, _HEAP_LEFT, _HEAP_RIGHT = range(7)
+
+
+@njit(nogil=True, cache=True)
+def _meld(score, ids, a, b):
+    """Return the root of the union of two heaps, -1 being the empty one."""
+    if a < 0 or b < 0:
+        return max(a, b)
+    if score[a] < score[b]:
+        a, b = b, a
+    root = a
+    while True:
+        below = ids[a, _HEAP_RIGHT]
+        ids[a, _HEAP_RIGHT] = ids[a, _HEAP_LEFT]
+        if below < 0:
+            ids[a, _HEAP_LEFT] = b
+            return root
+        if score[below] < score[b]:
+            below, b = b, below
+        ids[a, _HEAP_LEFT] = below
+        a = below
+
+
+@njit(nogil=True, cache=True)
+def _reserve(score, ids, length):
+    """Return the entries, or longer copies where they have fewer places."""
+    if length <= len(score):
+        return score, ids
+    more_score = np.empty(2 * length)
+    more_ids = np.empty((2 * length, 7), dtype=np.int32)
+    more_score[: len(score)] = score
+    more_ids[: len(score)] = ids
+    return more_score, more_ids
+
+
+@njit(nogil=True, cache=True)
+def _set_entry(ids, entry, item, edge, left, right):
+    ids[entry, _ITEM] = item
+    ids[entry, _EDGE] = edge
+    ids[entry, _LEFT] = left
+    ids[entry, _RIGHT] = right
+    ids[entry, _NEXT] = -1
+    ids[entry, _HEAP_LEFT] = -1
+    ids[entry, _HEAP_RIGHT] = -1
+
+
+@njit(nogil=True, cache=True)
+def k_best(
+    forest,
+    app_group,
+    item_app_offset,
+    item_app,
+    item_score,
+    app_score,
+    hyper_offset,
+    hyper_score,
+    root_score,
+    best,
+    back,
+    k,
+):
+    """Return scores and trees of the k best derivations of a sentence.
+
+    Scores as in ``best_derivations``, which gives `best` and `back`. Trees are rows of
+    items in preorder, their parents in a second array.
+    """
+    n_items = len(best)
+    score = np.empty(4 * n_items + 64)
+    ids = np.empty((len(score), 7), dtype=np.int32)
+    count = 0
+    first = np.full(n_items, -1, dtype=np.int32)
+    last = np.full(n_items, -1, dtype=np.int32)
+    heap = np.full(n_items, -1, dtype=np.int32)
+    opened = np.zeros(n_items, dtype=np.bool_)
+    pending = np.ones(n_items, dtype=np.bool_)
+    done = np.zeros(n_items, dtype=np.bool_)
+    for item in range(n_items):
+        if best[item] == -math.inf:
+            done[item] = True
+            continue
+        left = right = -1
+        edge = back[item]
+        if edge >= 0:
+            left = first[forest.edge_left[edge]]
+            right = first[forest.edge_right[edge]]
+        score[count] = best[item]
+        _set_entry(ids, count, item, edge, left, right)
+        first[item] = last[item] = count
+        count += 1
+
+    root_first = forest.item_offset[-2]
+    n_roots = n_items - root_first
+    at_root = first[root_first:].copy()
+    found = np.empty(k, dtype=np.int32)
+    found_score = np.empty(k)
+    n_found = 0
+    stack = np.empty(n_items + 1, dtype=np.int32)
+    while n_found < k:
+        top = -1
+        top_score = -math.inf
+        for t in range(n_roots):
+            if at_root[t] >= 0:
+                value = (
+                    score[at_root[t]] + root_score[forest.item_label[root_first + t]]
+                )
+                if value > top_score:
+                    top, top_score = t, value
+        if top < 0:
+            break
+        found[n_found] = at_root[top]
+        found_score[n_found] = top_score
+        n_found += 1
+        if n_found == k:
+            break
+        stack[0] = root_first + top
+        height = 1
+        while height > 0:
+            item = stack[height - 1]
+            if not opened[item]:
+                opened[item] = True
+                for q in range(item_app_offset[item], item_app_offset[item + 1]):
+                    a = item_app[q]
+                    g = app_group[a]
+                    begin, end = forest.edge_offset[g], forest.edge_offset[g + 1]
+                    score, ids = _reserve(score, ids, count + end - begin)
+                    for e in range(begin, end):
+                        left = first[forest.edge_left[e]]
+                        right = first[forest.edge_right[e]]
+                        if e == back[item] or left < 0 or right < 0:
+                            continue
+                        value = score[left] + score[right] + item_score[item]
+                        if len(hyper_score) > 0:
+                            value += hyper_score[hyper_offset[a] + e - begin]
+                        else:
+                            value += app_score[a]
+                        if value == -math.inf:
+                            continue
+                        score[count] = value
+                        _set_entry(ids, count, item, e, left, right)
+                        heap[item] = _meld(score, ids, heap[item], count)
+                        count += 1
+            entry = last[item]
+            if pending[item] and ids[entry, _EDGE] >= 0:
+                left, right = ids[entry, _LEFT], ids[entry, _RIGHT]
+                left_item, right_item = ids[left, _ITEM], ids[right, _ITEM]
+                # The pair of ranks (x, y) follows (x, y - 1), and (x, 0) follows
+                # (x - 1, 0): every pair has one predecessor, which is no worse.
+                left_moves = right == first[right_item]
+                if left_moves and ids[left, _NEXT] < 0 and not done[left_item]:
+                    stack[height] = left_item
+                    height += 1
+                    continue
+                if ids[right, _NEXT] < 0 and not done[right_item]:
+                    stack[height] = right_item
+                    height += 1
+                    continue
+                score, ids = _reserve(score, ids, count + 2)
+                rest = score[entry] - score[left] - score[right]
+                after_left, after_right = ids[left, _NEXT], ids[right, _NEXT]
+                if left_moves and after_left >= 0:
+                    score[count] = rest + score[after_left] + score[right]
+                    _set_entry(ids, count, item, ids[entry, _EDGE], after_left, right)
+                    heap[item] = _meld(score, ids, heap[item], count)
+                    count += 1
+                if after_right >= 0:
+                    score[count] = rest + score[left] + score[after_right]
+                    _set_entry(ids, count, item, ids[entry, _EDGE], left, after_right)
+                    heap[item] = _meld(score, ids, heap[item], count)
+                    count += 1
+            pending[item] = False
+            if heap[item] < 0:
+                done[item] = True
+            else:
+                entry = heap[item]
+                heap[item] = _meld(
+                    score, ids, ids[entry, _HEAP_LEFT], ids[entry, _HEAP_RIGHT]
+                )
+                ids[last[item], _NEXT] = entry
+                last[item] = entry
+                pending[item] = True
+            height -= 1
+        at_root[top] = ids[at_root[top], _NEXT]
+    return found_score[:n_found], *_trees(forest, ids, found[:n_found])
+
+
+@njit(nogil=True, cache=True)
+def _trees(forest, ids, entries):
+    """Write out the items and parents of derivations, in preorder."""
+    n = 0
+    while n * (n + 1) // 2 < len(forest.item_offset) - 1:
+        n += 1
+    items = np.empty((len(entries), 2 * n - 1), dtype=np.int32)
+    parents = np.empty((len(entries), 2 * n - 1), dtype=np.int32)
+    stack = np.empty((2 * n, 2), dtype=np.int32)
+    for t in range(len(entries)):
+        stack[0, 0], stack[0, 1] = entries[t], -1
+        height = 1
+        count = 0
+        while height > 0:
+            height -= 1
+            entry = stack[height, 0]
+            items[t, count] = ids[entry, _ITEM]
+            parents[t, count] = stack[height, 1]
+            if ids[entry, _EDGE] >= 0:
+                stack[height, 0], stack[height, 1] = ids[entry, _RIGHT], count
+                stack[height + 1, 0], stack[height + 1, 1] = ids[entry, _LEFT], count
+                height += 2
+            count += 1
+    return items, parents

@@ -1,0 +1,191 @@
+"""Charts and decoders by enumeration of all trees, and by plain dictionaries."""
+
+from itertools import combinations, product
+from typing import NamedTuple
+
+import numpy as np
+
+from lpcfg_sk import LPCFG
+
+
+class Parse(NamedTuple):
+    """A binary tree over a sentence: items (label, start, stop) in preorder."""
+
+    items: tuple
+    rules: tuple
+    vector: np.ndarray
+    best: np.ndarray
+
+
+def random_grammar(rng, *, max_states=4, density=0.5, words="xyz"):
+    """Grammar whose label C stands both over words and over two children."""
+    wide, tags = ["A", "B", "C"], ["C", "D", "E"]
+    m = {a: int(rng.integers(1, max_states + 1)) for a in "ABCDE"}
+    labels = sorted(m)
+    binary = {
+        (a, b, c): rng.random((m[a], m[b], m[c])) / 4
+        for a, b, c in product(wide, labels, labels)
+        if rng.random() < density
+    }
+    binary["A", "D", "E"] = rng.random((m["A"], m["D"], m["E"]))
+    binary["A", "A", "E"] = rng.random((m["A"], m["A"], m["E"]))
+    lexical = {(a, x): rng.random(m[a]) for a, x in product(tags, words)}
+    root = {a: rng.random(m[a]) for a in ("A", "C")}
+    return LPCFG.from_parameters(binary, lexical, root)
+
+
+def random_transforms(rng, grammar):
+    """Well-conditioned invertible matrices, which make parameters signed."""
+    return {
+        a: np.linalg.qr(rng.standard_normal((m, m)))[0] @ np.diag(rng.uniform(1, 2, m))
+        for a, m in grammar.m.items()
+    }
+
+
+def all_parses(grammar, sentence):
+    """List of (Parse, value) of all trees of a sentence."""
+    n = len(sentence)
+    chart = {}
+    for i, word in enumerate(sentence):
+        for (a, x), vector in grammar.lexical.items():
+            if x == word:
+                rule = ((a, x, i),)
+                chart.setdefault((a, i, i + 1), []).append(
+                    Parse(((a, i, i + 1),), rule, vector, vector)
+                )
+    for width in range(2, n + 1):
+        for i in range(n - width + 1):
+            j = i + width
+            for (a, b, c), tensor in grammar.binary.items():
+                for k in range(i + 1, j):
+                    for left, right in product(
+                        chart.get((b, i, k), ()), chart.get((c, k, j), ())
+                    ):
+                        chart.setdefault((a, i, j), []).append(
+                            Parse(
+                                ((a, i, j), *left.items, *right.items),
+                                ((a, b, c, i, k, j), *left.rules, *right.rules),
+                                np.einsum(
+                                    "abc,b,c->a", tensor, left.vector, right.vector
+                                ),
+                                _largest(tensor, left.best, right.best),
+                            )
+                        )
+    return [
+        (parse, float(vector @ parse.vector))
+        for a, vector in grammar.root.items()
+        for parse in chart.get((a, 0, n), ())
+    ]
+
+
+def _largest(tensor, left, right):
+    products = tensor * left[:, None] * right[None, :]
+    return products.reshape(len(tensor), -1).max(axis=1)
+
+
+def item_values(parses):
+    """Sum of the values of the trees that hold each item."""
+    total = {}
+    for parse, value in parses:
+        for item in parse.items:
+            total[item] = total.get(item, 0.0) + value
+    return total
+
+
+def rule_values(parses):
+    """Sum of the values of the trees that hold each rule at its place."""
+    total = {}
+    for parse, value in parses:
+        for rule in parse.rules:
+            total[rule] = total.get(rule, 0.0) + value
+    return total
+
+
+def max_marginal(parses):
+    """Score of the best tree by the sum of item posteriors."""
+    z = sum(value for _, value in parses)
+    mu = item_values(parses)
+    return max(sum(abs(mu[item] / z) for item in parse.items) for parse, _ in parses)
+
+
+def max_rule_scores(parses):
+    """Log product of rule posteriors of each tree, the root's among them."""
+    z = sum(value for _, value in parses)
+    rules, items = rule_values(parses), item_values(parses)
+    return [
+        np.log(items[parse.items[0]] / z)
+        + sum(np.log(rules[rule] / z) for rule in parse.rules)
+        for parse, _ in parses
+    ]
+
+
+def viterbi(grammar, parses):
+    """Probability of the best derivation with latent states of each tree."""
+    return [
+        float(np.max(grammar.root[parse.items[0][0]] * parse.best))
+        for parse, _ in parses
+    ]
+
+
+def best_bracket_score(n, weight, penalty):
+    """Largest sum of weight − penalty over sets of brackets that do not cross.
+
+    `weight` maps (label, start, stop) to a number. All spans but those of one word
+    and of the whole sentence are tried in and out.
+    """
+    gain = {}
+    for (_, i, j), value in weight.items():
+        gain[i, j] = gain.get((i, j), 0.0) + max(value - penalty, 0.0)
+    free = sum(g for (i, j), g in gain.items() if j - i == 1)
+    whole = [v - penalty for (_, i, j), v in weight.items() if (i, j) == (0, n)]
+    if n > 1:
+        free += gain[0, n] if gain[0, n] > 0 else max(whole)
+    inner = [
+        (i, j)
+        for i in range(n)
+        for j in range(i + 2, n + 1)
+        if j - i < n and gain.get((i, j), 0.0) > 0
+    ]
+    best = 0.0
+    for size in range(len(inner) + 1):
+        for chosen in combinations(inner, size):
+            if not any(_cross(s, t) for s, t in combinations(chosen, 2)):
+                best = max(best, sum(gain[s] for s in chosen))
+    return free + best
+
+
+def _cross(s, t):
+    return s[0] < t[0] < s[1] < t[1] or t[0] < s[0] < t[1] < s[1]
+
+
+def pcfg_inside_outside(grammar, sentence):
+    """Inside and outside values of a plain PCFG by nested loops over dictionaries."""
+    n = len(sentence)
+    alpha, beta = {}, {}
+    for i, word in enumerate(sentence):
+        for (a, x), vector in grammar.lexical.items():
+            if x == word:
+                alpha[a, i, i + 1] = float(vector[0])
+    rules = [(a, b, c, float(t[0, 0, 0])) for (a, b, c), t in grammar.binary.items()]
+    places = [
+        (i, k, i + width)
+        for width in range(2, n + 1)
+        for i in range(n - width + 1)
+        for k in range(i + 1, i + width)
+    ]
+    for i, k, j in places:
+        for a, b, c, p in rules:
+            value = p * alpha.get((b, i, k), 0.0) * alpha.get((c, k, j), 0.0)
+            if value:
+                alpha[a, i, j] = alpha.get((a, i, j), 0.0) + value
+    for a, vector in grammar.root.items():
+        beta[a, 0, n] = float(vector[0])
+    for i, k, j in reversed(places):
+        for a, b, c, p in rules:
+            above = p * beta.get((a, i, j), 0.0)
+            left, right = alpha.get((b, i, k), 0.0), alpha.get((c, k, j), 0.0)
+            if above and right:
+                beta[b, i, k] = beta.get((b, i, k), 0.0) + above * right
+            if above and left:
+                beta[c, k, j] = beta.get((c, k, j), 0.0) + above * left
+    return alpha, beta
