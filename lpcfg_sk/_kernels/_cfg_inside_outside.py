@@ -23,6 +23,7 @@ def cfg_inside_outside(
     unary_rule,
     unary_lhs,
     unary_child,
+    begins,
     closure_offset,
     closure_top,
     closure_weight,
@@ -62,7 +63,8 @@ def cfg_inside_outside(
     value = np.zeros((n_spans, n_nonterminals))
     exponent = np.zeros(n_spans, dtype=np.int64)
     alive = np.zeros(n_spans, dtype=np.bool_)
-    item_offset = np.zeros((n_spans, 2), dtype=np.int64)
+    # Items of a span: those that the next word lets grow, then finished ones.
+    item_offset = np.zeros((n_spans, 3), dtype=np.int64)
     items = np.empty(16 * n_spans + 64, dtype=np.int32)
     item_values = np.empty(len(items))
     n_items = 0
@@ -133,8 +135,7 @@ def cfg_inside_outside(
                 largest = max(largest, row[a])
             for q in range(n_touched):
                 largest = max(largest, prefix[touched[q]])
-            item_offset[span, 0] = n_items
-            item_offset[span, 1] = n_items
+            item_offset[span] = n_items
             if largest == 0.0:
                 for q in range(n_touched):
                     prefix[touched[q]] = 0.0
@@ -146,27 +147,41 @@ def cfg_inside_outside(
             while n_items + n_nonterminals + n_touched + 1 > len(items):
                 items = _grown_int(items)
                 item_values = _grown_float(item_values)
+            following = words[j] if j < n else -1
             for a in range(n_nonterminals):
                 if row[a] > 0.0:
                     row[a] *= scale
-                    if left_offset[a] < left_offset[a + 1]:
+                    if _can_grow(a, following, left_offset, trie_right, begins):
                         items[n_items] = a
                         item_values[n_items] = row[a]
                         n_items += 1
             if is_word:
                 item = n_nonterminals + words[i]
-                if left_offset[item] < left_offset[item + 1]:
+                if _can_grow(item, following, left_offset, trie_right, begins):
                     items[n_items] = item
                     item_values[n_items] = scale
                     n_items += 1
+            n_closed = 0
             for q in range(n_touched):
                 t = touched[q]
-                # Completed prefixes stay for the outside pass, open ones to grow.
+                if _can_grow(n_symbols + t, following, left_offset, trie_right, begins):
+                    items[n_items] = n_symbols + t
+                    item_values[n_items] = prefix[t] * scale
+                    n_items += 1
+                    prefix[t] = 0.0
+                elif done_offset[t] < done_offset[t + 1]:
+                    touched[n_closed] = t
+                    n_closed += 1
+                else:
+                    prefix[t] = 0.0
+            item_offset[span, 1] = n_items
+            for q in range(n_closed):
+                t = touched[q]
                 items[n_items] = n_symbols + t
                 item_values[n_items] = prefix[t] * scale
                 n_items += 1
                 prefix[t] = 0.0
-            item_offset[span, 1] = n_items
+            item_offset[span, 2] = n_items
 
     top = n - 1
     if n == 0 or not alive[top] or value[top, start] == 0.0:
@@ -186,7 +201,7 @@ def cfg_inside_outside(
             if not alive[span]:
                 continue
             row = outside[span]
-            lo, hi = item_offset[span, 0], item_offset[span, 1]
+            lo, hi = item_offset[span, 0], item_offset[span, 2]
             for e in range(lo, hi):
                 if items[e] < n_nonterminals:
                     row[items[e]] += item_outside[e]
@@ -261,6 +276,22 @@ def cfg_inside_outside(
 
 
 @njit(nogil=True, cache=True)
+def _can_grow(item, following, left_offset, trie_right, begins):
+    """Whether some symbol that extends an item can begin with the next word."""
+    if following < 0:
+        return False
+    n_nonterminals = len(begins)
+    for t in range(left_offset[item], left_offset[item + 1]):
+        symbol = trie_right[t]
+        if symbol < n_nonterminals:
+            if begins[symbol, following]:
+                return True
+        elif symbol == n_nonterminals + following:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
 def _grown_int(array):
     grown = np.empty(2 * len(array), dtype=array.dtype)
     grown[: len(array)] = array
@@ -290,6 +321,7 @@ def cfg_expected_counts(
     unary_rule,
     unary_lhs,
     unary_child,
+    begins,
     closure_offset,
     closure_top,
     closure_weight,
@@ -315,6 +347,7 @@ def cfg_expected_counts(
             unary_rule,
             unary_lhs,
             unary_child,
+            begins,
             closure_offset,
             closure_top,
             closure_weight,

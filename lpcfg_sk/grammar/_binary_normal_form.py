@@ -8,14 +8,14 @@ __all__ = ["BinaryNormalForm", "binomials_to_theta", "theta_to_binomials"]
 
 
 class BinaryNormalForm:
-    """A grammar of degree two that is equivalent to a given one.
+    r"""A grammar of degree two that is equivalent to a given one.
 
     The rules ``A -> α_1 | ... | α_N`` become the chain of figure 2 of Cohen and
     Smith (2012),
 
     ``A -> α_1 | A1``, ``A1 -> α_2 | A2``, ..., ``A{N-1} -> α_N``.
 
-    Theorem 1: with the binomials :math:`b_i = θ_i / \\sum_{j ≥ i} θ_j` and
+    Theorem 1: with the binomials :math:`b_i = θ_i / \sum_{j ≥ i} θ_j` and
     :math:`c_i = 1 - b_i` of :func:`theta_to_binomials`, derivations keep their
     probabilities. (The theorem as printed divides by the previous link alone, which is
     wrong from the third rule on.)
@@ -217,7 +217,7 @@ class BinaryNormalForm:
 
 
 def theta_to_binomials(theta):
-    """Turn a multinomial into its chain of binomials.
+    r"""Turn a multinomial into its chain of binomials.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def theta_to_binomials(theta):
     -------
     stop, go : ndarray of float, shape (N,)
         :math:`b_i = θ_i / t_i` and :math:`c_i = t_{i+1} / t_i` with the tail sums
-        :math:`t_i = \\sum_{j ≥ i} θ_j`; both, because 1 - b loses the digits of a small
+        :math:`t_i = \sum_{j ≥ i} θ_j`; both, because 1 - b loses the digits of a small
         c. Links after the last positive θ are 1 and 0.
 
     Examples
@@ -246,7 +246,7 @@ def theta_to_binomials(theta):
 
 
 def binomials_to_theta(stop, go):
-    """Turn a chain of binomials into the multinomial, :math:`θ_i = b_i \\prod_{j<i} c_j`.
+    r"""Turn a chain of binomials into its multinomial.
 
     Parameters
     ----------
@@ -256,6 +256,7 @@ def binomials_to_theta(stop, go):
     Returns
     -------
     theta : ndarray of float, shape (N,)
+        :math:`θ_i = b_i \prod_{j<i} c_j`.
 
     Examples
     --------

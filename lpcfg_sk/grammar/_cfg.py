@@ -303,8 +303,8 @@ class CFG:
         ]
         if self.start not in generating:
             raise ValueError(
-                f"the start symbol {self.start!r} derives no string of terminals; every "
-                "derivation from it goes on forever"
+                f"the start symbol {self.start!r} derives no string of terminals; "
+                "every derivation from it goes on forever"
             )
         if useless:
             warnings.warn(
@@ -402,9 +402,11 @@ def _tokens(line, number):
     while at < len(line):
         match = _TOKEN.match(line, at)
         if match is None:
+            rest = line[at:].lstrip()
+            column = len(line) - len(rest) + 1
             raise ValueError(
-                f"line {number}, column {at + 1}: cannot read {line[at:].strip()!r}; is "
-                "a quote left open?"
+                f"line {number}, column {column}: cannot read {rest!r}; "
+                "is a quote left open?"
             )
         at = match.end()
         if match["comment"] is not None:

@@ -28,11 +28,14 @@ class CFGTables(NamedTuple):
     rule_lhs, rule_item : ndarray of int32, shape (n_rules,)
         Left-hand side of a rule, and the item that its right-hand side is.
     done_offset, done_rule : ndarray
-        Rules that trie node t completes: ``done_rule[done_offset[t]:done_offset[t+1]]``.
+        Trie node t completes the rules
+        ``done_rule[done_offset[t]:done_offset[t + 1]]``.
     word_offset, word_rule : ndarray
         Rules A → x of terminal x, likewise.
     unary_rule, unary_lhs, unary_child : ndarray of int32
         Rules A → B.
+    begins : ndarray of bool, shape (N, T)
+        Whether a string that A derives can begin with terminal x.
     lookup_key, lookup_rule : ndarray
         Rules sorted by ``item * N + lhs``, for finding them.
     """
@@ -52,6 +55,7 @@ class CFGTables(NamedTuple):
     unary_rule: np.ndarray
     unary_lhs: np.ndarray
     unary_child: np.ndarray
+    begins: np.ndarray
     lookup_key: np.ndarray
     lookup_rule: np.ndarray
 
@@ -131,6 +135,7 @@ def make_tables(grammar):
         unary_rule=rules[is_unary],
         unary_lhs=lhs[is_unary],
         unary_child=item[is_unary],
+        begins=_begins(lhs, [side[0] for side in sides], n_nonterminals, n_symbols),
         lookup_key=key[order],
         lookup_rule=rules[order],
     )
@@ -231,6 +236,14 @@ def _trie(sides, n_symbols):
         length += 1
         level = {side[:length] for side in sides if len(side) >= length}
     return items
+
+
+def _begins(lhs, corner, n_nonterminals, n_symbols):
+    """Left-corner relation between nonterminals and terminals."""
+    direct = np.zeros((n_nonterminals, n_symbols), dtype=bool)
+    direct[lhs, corner] = True
+    above = _transitive(direct[:, :n_nonterminals])
+    return above @ direct[:, n_nonterminals:]
 
 
 def _group(keys, values, n):

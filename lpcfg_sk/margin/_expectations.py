@@ -205,5 +205,6 @@ def _kernel_tables(tables, theta):
         tables.unary_rule,
         tables.unary_lhs,
         tables.unary_child,
+        tables.begins,
         *unary_closure(tables, theta),
     )

@@ -119,7 +119,10 @@ class MarginEMPCFG(BaseEstimator):
     >>> model.gamma_
     0.125
     >>> model.theta_.round(3)
-    S -> 'c'      0.5...
+    S -> 'a' S    0.375
+    S -> 'b' S    0.125
+    S -> 'c'      0.500
+    Name: theta, dtype: float64
     """
 
     _parameter_constraints: dict = {
@@ -218,9 +221,7 @@ class MarginEMPCFG(BaseEstimator):
             tree_counts=tree_counts,
             sentences=sentences,
             weights=sentence_weights,
-            total_weight=float(
-                weights[keep & ~open_rows].sum() + sentence_weights.sum()
-            ),
+            total_weight=weights[keep & ~open_rows].sum() + sentence_weights.sum(),
             gamma=gamma,
             pseudo_count=self.alpha - 1 if self.smoothing == "dirichlet" else 0.0,
             n_jobs=self.n_jobs,
@@ -270,9 +271,9 @@ class MarginEMPCFG(BaseEstimator):
         gamma = n_samples**-self.s
         if gamma > 0.5:
             raise ValueError(
-                f"the margin γ = n^-s = {n_samples:g}^-{self.s:g} = {gamma:.3g} exceeds "
-                f"1/2; it takes n ≥ {2 ** (1 / self.s):.3g} samples, a larger s, or "
-                "smoothing='dirichlet'"
+                f"the margin γ = n^-s = {n_samples:g}^-{self.s:g} = {gamma:.3g} "
+                f"exceeds 1/2; it takes n ≥ {2 ** (1 / self.s):.3g} samples, "
+                "a larger s, or smoothing='dirichlet'"
             )
         return float(gamma)
 

@@ -56,7 +56,7 @@ class Tree:
                     )
             sizes[0] = len(sizes)
         if label is None:
-            if len(words) != len(labels) - (len(labels) > 1):
+            if not all(isinstance(child, str) for child in children):
                 raise ValueError("a sentence without a parse holds words only")
             labels, sizes = [], []
         self._set(tuple(labels), tuple(sizes), _starts(sizes), tuple(words), 0)

@@ -231,7 +231,10 @@ def check_bad_input(estimator, X):
     """What is no treebank is refused with a message, before any kernel runs."""
     model = _fitted(estimator, X)
     for bad in (np.zeros((3, 2)), 3, "(S (NP a))", None, X[:0]):
-        for what in (clone(estimator).fit, *(getattr(model, n) for n in _methods(model))):
+        for what in (
+            clone(estimator).fit,
+            *(getattr(model, n) for n in _methods(model)),
+        ):
             if isinstance(bad, Treebank) and what.__name__ != "fit":
                 continue
             try:

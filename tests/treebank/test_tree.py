@@ -14,7 +14,9 @@ def test_construction_from_parts():
 
 
 def test_subtrees_compare_as_whole_trees():
-    tree = Tree.from_string("(S (NP (D the) (N dog)) (VP (V saw) (NP (D the) (N dog))))")
+    tree = Tree.from_string(
+        "(S (NP (D the) (N dog)) (VP (V saw) (NP (D the) (N dog))))"
+    )
     first, second = tree[0], tree[1][1]
     assert first == second
     assert hash(first) == hash(second)

@@ -197,7 +197,9 @@ def test_weakref_size_copy(treebank):
 def test_to_frame_has_a_row_a_node(treebank):
     frame = treebank.to_frame()
     assert len(frame) == treebank.n_nodes
-    assert frame["token"].dropna().tolist() == sum(treebank.sentences(), [])
+    assert frame["token"].dropna().tolist() == [
+        word for sentence in treebank.sentences() for word in sentence
+    ]
     assert frame["label"].isna().sum() == 2
 
 
