@@ -1,1 +1,6 @@
-"""Bigram language models: aggregate Markov and Kneser-Ney."""
+"""Language models over words: aggregate Markov and Kneser-Ney."""
+
+from lpcfg_sk.language_model._aggregate import AggregateMarkovLM
+from lpcfg_sk.language_model._kneser_ney import KneserNeyLM
+
+__all__ = ["AggregateMarkovLM", "KneserNeyLM"]

@@ -1,1 +1,15 @@
-"""Pivot learning of L-PCFGs and the matrix decomposition behind it."""
+"""Provably correct learning by pivot features (Cohen and Collins, 2014)."""
+
+from lpcfg_sk.pivot._anchors import fast_anchor_words
+from lpcfg_sk.pivot._cca import CCA, cca
+from lpcfg_sk.pivot._decomposition import PivotDecomposition, pivot_decomposition
+from lpcfg_sk.pivot._simplex import simplex_least_squares
+
+__all__ = [
+    "CCA",
+    "PivotDecomposition",
+    "cca",
+    "fast_anchor_words",
+    "pivot_decomposition",
+    "simplex_least_squares",
+]

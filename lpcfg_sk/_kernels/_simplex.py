@@ -1,0 +1,130 @@
+"""Least squares on the simplex, min 1/2 x'Gx - b'x, many right-hand sides at once."""
+
+import numpy as np
+from numba import njit
+
+from lpcfg_sk._kernels._math import REASSOC
+
+
+@njit(nogil=True, cache=True, fastmath=REASSOC)
+def frank_wolfe(G, B, tol, max_iter, out):
+    """Frank-Wolfe with exact line search for each row of B, from the best vertex.
+
+    Stops at a duality gap of ``tol``.  Returns the largest gap left.
+    """
+    m = G.shape[0]
+    gradient = np.empty(m)
+    worst = 0.0
+    for row in range(B.shape[0]):
+        b = B[row]
+        x = out[row]
+        x[:] = 0.0
+        best = 0
+        for i in range(1, m):
+            if 0.5 * G[i, i] - b[i] < 0.5 * G[best, best] - b[best]:
+                best = i
+        x[best] = 1.0
+        line = G[best]
+        for i in range(m):
+            gradient[i] = line[i] - b[i]
+        gap = np.inf
+        for _ in range(max_iter):
+            best = 0
+            mean = 0.0
+            curvature = 0.0
+            for i in range(m):
+                if gradient[i] < gradient[best]:
+                    best = i
+                mean += x[i] * gradient[i]
+                curvature += x[i] * (gradient[i] + b[i])
+            gap = mean - gradient[best]
+            if gap <= tol:
+                break
+            # |e_best - x|^2 in the metric of G, from Gx = gradient + b
+            curvature += G[best, best] - 2.0 * (gradient[best] + b[best])
+            step = 1.0
+            if curvature > gap:
+                step = gap / curvature
+            line = G[best]
+            for i in range(m):
+                x[i] *= 1.0 - step
+                gradient[i] += step * (line[i] - b[i] - gradient[i])
+            x[best] += step
+        worst = max(worst, gap)
+    return worst
+
+
+@njit(nogil=True, cache=True, fastmath=REASSOC)
+def pairwise(G, B, tol, max_iter, out):
+    """Pairwise (SMO) steps with second-order choice of the pair for each row of B.
+
+    One step moves weight between two vertices; the receiving one has the lowest
+    gradient, the giving one promises the largest decrease.  Stops at a duality gap
+    of ``tol``.  Returns the largest gap left.
+    """
+    m = G.shape[0]
+    gradient = np.empty(m)
+    support = np.empty(m, np.int64)
+    diagonal = np.empty(m)
+    for i in range(m):
+        diagonal[i] = G[i, i]
+    floor = 1e-14 * np.max(diagonal)
+    worst = 0.0
+    for row in range(B.shape[0]):
+        b = B[row]
+        x = out[row]
+        x[:] = 0.0
+        best = 0
+        for i in range(1, m):
+            if 0.5 * diagonal[i] - b[i] < 0.5 * diagonal[best] - b[best]:
+                best = i
+        x[best] = 1.0
+        support[0] = best
+        n_support = 1
+        line = G[best]
+        for i in range(m):
+            gradient[i] = line[i] - b[i]
+        gap = np.inf
+        for _ in range(max_iter):
+            low = 0
+            for i in range(1, m):
+                if gradient[i] < gradient[low]:
+                    low = i
+            line = G[low]
+            gap = 0.0
+            gain = -1.0
+            place = 0
+            for k in range(n_support):
+                j = support[k]
+                difference = gradient[j] - gradient[low]
+                gap += x[j] * difference
+                if difference > 0.0:
+                    curvature = max(diagonal[low] + diagonal[j] - 2.0 * line[j], floor)
+                    step = min(difference / curvature, x[j])
+                    decrease = step * (difference - 0.5 * step * curvature)
+                    if decrease > gain:
+                        gain = decrease
+                        place = k
+            if gap <= tol or gain <= 0.0:
+                break
+            high = support[place]
+            difference = gradient[high] - gradient[low]
+            curvature = max(diagonal[low] + diagonal[high] - 2.0 * line[high], floor)
+            step = difference / curvature
+            if x[low] == 0.0:
+                support[n_support] = low
+                n_support += 1
+            if step >= x[high]:
+                step = x[high]
+                x[low] += step
+                x[high] = 0.0
+                n_support -= 1
+                support[place] = support[n_support]
+            else:
+                x[low] += step
+                x[high] -= step
+            other = G[high]
+            for i in range(m):
+                gradient[i] += step * (line[i] - other[i])
+        worst = max(worst, gap)
+    return worst

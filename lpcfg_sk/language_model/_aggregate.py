@@ -1,0 +1,292 @@
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+
+from lpcfg_sk.exceptions import ConvergenceWarning
+from lpcfg_sk.language_model._aggregate_training import mixed_probabilities, train
+from lpcfg_sk.language_model._base import BaseLanguageModel
+from lpcfg_sk.language_model._bigrams import BigramCounts
+from lpcfg_sk.language_model._corpus import UNK, Events, check_corpus
+from lpcfg_sk.utils._validation import Interval, StrOptions, fit_context
+
+
+class AggregateMarkovLM(BaseLanguageModel):
+    r"""Aggregate Markov bigram model of Saul and Pereira, by EM, pivots, or both.
+
+    .. math:: p(w_2 | w_1) = \sum_{h=1}^m r(h | w_1) s(w_2 | h)
+
+    Parameters
+    ----------
+    m : int, default=32
+        Number of latent states.
+    init : {"random", "pivot"}, default="random"
+        Where EM starts: from the unigram distribution with a little noise, or from the
+        pivot estimate (section 8 of Cohen and Collins, 2014).
+    max_iter : int, default=50
+        Largest number of EM iterations; 0 leaves the start as it is.
+    tol : float, default=1e-4
+        Without held-out data EM ends when an iteration raises the mean log likelihood
+        of the training data by less.
+    prior : tuple (alpha, beta) or None, default=(5.0, 100.0)
+        Pseudo-counts of the two Dirichlet priors: r(h | w1) is drawn towards π(h) by
+        ``alpha`` events a context, s(w2 | h) towards the unigram by ``beta`` events a
+        state.  None gives maximum likelihood, which leaves held-out events with
+        probability 0.
+    unigram_weight : float, default=0.0
+        Weight of the unigram distribution mixed into the predictions.
+    validation_fraction : float or None, default=0.1
+        Share of the sentences, the last ones, held out to choose the number of
+        iterations; the model is then fitted to all sentences with these numbers.
+        None runs all iterations.
+    pivot_max_iter : int, default=20
+        Largest number of iterations of the concave step that finds r given the pivot
+        estimate of s.  It overfits: a few are best, and without held-out data this is
+        the number that is run.
+    anchor_min_count : float or "auto", default="auto"
+        Least count of a word that may be a pivot; "auto" admits the ``4 * m``
+        commonest words.
+    kappa : float, default=50.0
+        Added to the word counts in the CCA of the pivot method.
+    mode : {"stream", "sentence"}, default="stream"
+        "stream" runs the sentences together; "sentence" puts a start symbol before
+        each and predicts its end.
+    min_count : int, default=2
+        Words seen less often in training become the unknown word.
+    score_unk : bool, default=False
+        Whether unknown words count as outcomes when scoring.  They always count as
+        contexts.
+    unk_token : str, default="<unk>"
+        Name of the unknown word; tokens of that name are unknown words too.
+    n_jobs : int, default=None
+        Number of threads; the result does not depend on it.
+    verbose : int, default=0
+        Whether to report each iteration.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the noise and of the SVD.
+
+    Attributes
+    ----------
+    vocabulary_ : ndarray of str
+        Outcomes: the unknown word, in sentence mode the end symbol, then words by
+        decreasing count.
+    r_ : ndarray of float32, shape (n_contexts + 1, m)
+        r(h | w1) for the outcomes and, in sentence mode, the start symbol.  The last
+        row is π(h), for a token without context.
+    s_ : ndarray of float32, shape (n_outcomes, m)
+        s(w2 | h).
+    pi_ : ndarray of shape (m,)
+        Share of each state in the training data.
+    unigram_ : ndarray of shape (n_outcomes,)
+        Distribution of the outcomes in the training data.
+    m_ : int
+        Number of states; below m where the words support fewer pivots.
+    pivots_ : list of str or None
+        The pivot word of each state, for ``init="pivot"``.
+    n_iter_ : int
+        EM iterations of the fitted model.
+    n_pivot_iter_ : int
+        Iterations of the concave step of the pivot method.
+    converged_ : bool
+        Whether EM ended before ``max_iter``.
+    lower_bounds_ : ndarray of shape (n_rounds,)
+        Mean log likelihood of the training data before each EM iteration.
+    validation_scores_ : ndarray or None
+        Mean log probability of held-out tokens at the start of EM and after each
+        iteration; tokens of probability 0 are left out and counted in
+        ``zero_fraction_``.
+    zero_fraction_ : float
+        Share of the scored held-out tokens that have probability 0 under the chosen
+        model; nan without held-out data.
+
+    See Also
+    --------
+    KneserNeyLM : The n-gram model to compare with.
+
+    Notes
+    -----
+    Held-out data choose first the number of concave steps, then that of EM iterations.
+    Fewer tokens of probability 0 always win over a higher mean of the others.
+
+    With ``prior``, π is re-estimated in each iteration, so the training likelihood may
+    fall slightly; without it, it never does.
+
+    References
+    ----------
+    Saul, L. and Pereira, F. (1997). Aggregate and mixed-order Markov models for
+    statistical language processing. EMNLP.
+
+    Cohen, S. B. and Collins, M. (2014). A provably correct learning algorithm for
+    latent-variable PCFGs. ACL.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.language_model import AggregateMarkovLM
+    >>> X = [["the", "dog", "barks"], ["the", "cat", "purrs"]] * 20
+    >>> model = AggregateMarkovLM(m=3, prior=(0.1, 0.1), random_state=0).fit(X)
+    >>> round(model.perplexity([["the", "cat", "purrs"]]), 1)
+    2.1
+    """
+
+    _parameter_constraints: dict = {
+        **BaseLanguageModel._parameter_constraints,
+        "m": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions({"random", "pivot"})],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "prior": [tuple, list, None],
+        "unigram_weight": [Interval(Real, 0.0, 1.0, closed="both")],
+        "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither"), None],
+        "pivot_max_iter": [Interval(Integral, 1, None, closed="left")],
+        "anchor_min_count": [
+            StrOptions({"auto"}),
+            Interval(Real, 0.0, None, closed="left"),
+        ],
+        "kappa": [Interval(Real, 0.0, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    _order = 2
+
+    def __init__(
+        self,
+        m=32,
+        *,
+        init="random",
+        max_iter=50,
+        tol=1e-4,
+        prior=(5.0, 100.0),
+        unigram_weight=0.0,
+        validation_fraction=0.1,
+        pivot_max_iter=20,
+        anchor_min_count="auto",
+        kappa=50.0,
+        mode="stream",
+        min_count=2,
+        score_unk=False,
+        unk_token="<unk>",
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+    ):
+        self.m = m
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.prior = prior
+        self.unigram_weight = unigram_weight
+        self.validation_fraction = validation_fraction
+        self.pivot_max_iter = pivot_max_iter
+        self.anchor_min_count = anchor_min_count
+        self.kappa = kappa
+        self.mode = mode
+        self.min_count = min_count
+        self.score_unk = score_unk
+        self.unk_token = unk_token
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, *, X_val=None, sample_weight=None):
+        """Estimate the model.
+
+        Parameters
+        ----------
+        X : list of list of str
+            Training sentences.
+        y : None
+            Ignored.
+        X_val : list of list of str, default=None
+            Held-out sentences that choose the number of iterations, instead of a
+            part of X.
+        sample_weight : array-like of shape (n_sentences,), default=None
+            Weights of the sentences.
+
+        Returns
+        -------
+        self
+        """
+        X, weights = self._check_training_data(X, sample_weight)
+        self._check_prior()
+        rounds = validation = None
+        if X_val is not None:
+            validation = check_corpus(X_val, estimator=self)
+        elif self.validation_fraction is not None and len(X) > 1:
+            cut = len(X) - max(1, round(self.validation_fraction * len(X)))
+            cut = max(cut, 1)
+            if any(map(len, X[:cut])) and weights[:cut].any():
+                trial = self._estimate(X[:cut], weights[:cut], X[cut:])
+                rounds = trial.pivot_iter, trial.n_iter
+        model = self._estimate(X, weights, validation, rounds)
+        told = model if rounds is None else trial
+        self.r_, self.s_, self.pi_ = model.r, model.s, model.pi
+        self.m_ = self.s_.shape[1]
+        self.pivots_ = None
+        if model.pivots is not None:
+            self.pivots_ = self.vocabulary_[model.pivots].tolist()
+        self.n_iter_, self.n_pivot_iter_ = model.n_iter, model.pivot_iter
+        self.lower_bounds_ = np.array(model.lower_bounds)
+        self.converged_ = told.converged
+        self.validation_scores_ = told.validation_scores
+        self.zero_fraction_ = told.zero_fraction
+        if not self.converged_ and self.max_iter > 0:
+            warnings.warn(
+                f"EM did not converge in {self.max_iter} iterations; raise max_iter "
+                "or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _check_prior(self):
+        if self.prior is None:
+            return
+        if len(self.prior) != 2 or not all(
+            isinstance(count, Real) and count >= 0 for count in self.prior
+        ):
+            raise ValueError(
+                "prior must be None or a pair (alpha, beta) of non-negative "
+                f"pseudo-counts, got {self.prior!r}"
+            )
+
+    def _estimate(self, X, weights, X_val, rounds=None):
+        """Fit to X; the number of rounds is given, or chosen on X_val if any."""
+        self._set_vocabulary(X)
+        events = self._encode(X)
+        known = events.history[:, 0] >= 0
+        n_outcomes = len(self.vocabulary_)
+        counts = BigramCounts(
+            events.history[known, 0],
+            events.outcome[known],
+            weights[events.sample[known]],
+            # the last row is for a token without context and has no counts
+            (n_outcomes + (self.mode == "sentence") + 1, n_outcomes),
+        )
+        if counts.total == 0:
+            raise ValueError(
+                "X has no bigram: stream mode needs two tokens at least, of positive "
+                "weight"
+            )
+        self.unigram_ = counts.outcome_counts / counts.total
+        held_out = None
+        if X_val is not None:
+            held_out = self._encode(X_val)
+            if not self.score_unk:
+                known = held_out.outcome != UNK
+                held_out = Events(*(column[known] for column in held_out))
+            if not len(held_out.outcome):
+                held_out = None
+        return train(self, counts, held_out, rounds)
+
+    def _probabilities(self, history, outcome):
+        context = np.where(history[:, 0] < 0, len(self.r_) - 1, history[:, 0])
+        return mixed_probabilities(
+            self.r_, self.s_, context, outcome, self.unigram_, self.unigram_weight
+        )
+
+    def _distribution(self, history):
+        proba = self.r_[history[:, 0]].astype(np.float64) @ self.s_.T
+        return (1 - self.unigram_weight) * proba + self.unigram_weight * self.unigram_

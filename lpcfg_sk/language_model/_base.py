@@ -1,0 +1,219 @@
+import warnings
+from numbers import Integral
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from lpcfg_sk.language_model._corpus import (
+    UNK,
+    build_vocabulary,
+    check_corpus,
+    encode,
+)
+from lpcfg_sk.utils._validation import Interval, StrOptions, check_sample_weight
+
+
+class BaseLanguageModel(BaseEstimator):
+    """What language models of words given earlier words have in common.
+
+    A subclass sets ``_order`` (a property: the length of its n-grams) and implements
+    ``_fit_events``, ``_probabilities(history, outcome)`` and
+    ``_distribution(history)``.
+    """
+
+    _parameter_constraints: dict = {
+        "mode": [StrOptions({"stream", "sentence"})],
+        "min_count": [Interval(Integral, 1, None, closed="left")],
+        "score_unk": ["boolean"],
+        "unk_token": [str],
+    }
+
+    _end_token = "</s>"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _encode(self, X):
+        return encode(
+            X,
+            self._index,
+            order=self._order,
+            sentence_mode=self.mode == "sentence",
+        )
+
+    def _set_vocabulary(self, X):
+        self.vocabulary_ = np.array(
+            build_vocabulary(
+                X,
+                min_count=self.min_count,
+                unk_token=self.unk_token,
+                end_token=self._end_token if self.mode == "sentence" else None,
+            ),
+            dtype=object,
+        )
+        self._index = {word: i for i, word in enumerate(self.vocabulary_)}
+
+    def _check_training_data(self, X, sample_weight):
+        X = check_corpus(X, estimator=self)
+        if not any(map(len, X)):
+            raise ValueError("X has no tokens: all its sentences are empty")
+        return X, check_sample_weight(sample_weight, X)
+
+    def _log_prob(self, X):
+        """Log probability of each scored event, and all events with a mask of these."""
+        check_is_fitted(self)
+        events = self._encode(X)
+        if self.score_unk:
+            scored = np.ones(len(events.outcome), dtype=bool)
+        else:
+            scored = events.outcome != UNK
+        with np.errstate(divide="ignore"):
+            log_prob = np.log(
+                self._probabilities(events.history[scored], events.outcome[scored])
+            )
+        return log_prob, scored, events
+
+    def score_samples(self, X):
+        """Log probability of each sentence.
+
+        Parameters
+        ----------
+        X : list of list of str
+            Sentences.
+
+        Returns
+        -------
+        log_prob : ndarray of shape (n_sentences,)
+            Sum of the log probabilities of the scored tokens; -inf where one of them
+            has probability 0.
+        """
+        X = check_corpus(X, estimator=self)
+        log_prob, scored, events = self._log_prob(X)
+        return np.bincount(events.sample[scored], weights=log_prob, minlength=len(X))
+
+    def score(self, X, y=None, *, sample_weight=None):
+        """Mean log probability of a scored token.
+
+        Parameters
+        ----------
+        X : list of list of str
+            Sentences.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_sentences,), default=None
+            Weights of the sentences.
+
+        Returns
+        -------
+        score : float
+            Natural logarithm; -inf when a scored token has probability 0, which is
+            counted in a warning.
+        """
+        X = check_corpus(X, estimator=self)
+        log_prob, scored, events = self._log_prob(X)
+        weights = check_sample_weight(sample_weight, X)[events.sample[scored]]
+        log_prob, weights = log_prob[weights > 0], weights[weights > 0]
+        if not len(log_prob):
+            raise ValueError(
+                "X has no token to score: all are unknown words, or of weight 0; "
+                "score_unk=True counts unknown words"
+            )
+        n_zero = int(np.isneginf(log_prob).sum())
+        if n_zero:
+            warnings.warn(
+                f"{n_zero} of {len(log_prob)} scored tokens have probability 0, so the "
+                "mean log probability is -inf; smooth the model (prior, "
+                "unigram_weight), and see event_report for the other tokens",
+                UserWarning,
+                stacklevel=2,
+            )
+        return float(np.average(log_prob, weights=weights))
+
+    def perplexity(self, X):
+        """Perplexity a scored token, ``exp(-score(X))``.
+
+        Parameters
+        ----------
+        X : list of list of str
+            Sentences.
+
+        Returns
+        -------
+        perplexity : float
+            Infinite when a scored token has probability 0.
+        """
+        return float(np.exp(-self.score(X)))
+
+    def event_report(self, X):
+        """What a perplexity counts and what it leaves out.
+
+        Parameters
+        ----------
+        X : list of list of str
+            Sentences.
+
+        Returns
+        -------
+        report : Series
+            ``n_events`` (tokens, and ends of sentences in sentence mode),
+            ``n_unknown`` of them unknown words, ``n_scored`` (all, or all but the
+            unknown), ``n_zero`` of these with probability 0, ``zero_fraction``,
+            ``perplexity`` and ``perplexity_without_zeros``, which is not comparable
+            with anything unless ``n_zero`` is 0.
+
+        Examples
+        --------
+        >>> from lpcfg_sk.language_model import KneserNeyLM
+        >>> model = KneserNeyLM(min_count=1).fit([["a", "b", "a"], ["b", "a"]])
+        >>> model.event_report([["a", "b", "c"]])[["n_events", "n_unknown"]]
+        n_events     3.0
+        n_unknown    1.0
+        dtype: float64
+        """
+        X = check_corpus(X, estimator=self)
+        log_prob, scored, events = self._log_prob(X)
+        possible = log_prob[~np.isneginf(log_prob)]
+        n_zero = len(log_prob) - len(possible)
+        return pd.Series(
+            {
+                "n_events": len(scored),
+                "n_unknown": (events.outcome == UNK).sum(),
+                "n_scored": len(log_prob),
+                "n_zero": n_zero,
+                "zero_fraction": n_zero / len(log_prob) if len(log_prob) else np.nan,
+                "perplexity": _perplexity(log_prob),
+                "perplexity_without_zeros": _perplexity(possible),
+            },
+            dtype=float,
+        )
+
+    def predict_proba(self, X):
+        """Distribution of the next token after each history.
+
+        Parameters
+        ----------
+        X : list of list of str
+            Histories; an empty one stands for the start of a sentence in sentence
+            mode, and for no context in stream mode.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_histories, n_outcomes)
+            Columns follow ``vocabulary_``; rows sum to 1.
+        """
+        check_is_fitted(self)
+        X = check_corpus(X, estimator=self)
+        before = len(self._index) if self.mode == "sentence" else -1
+        history = np.full((len(X), self._order - 1), before, np.int32)
+        for row, tokens in enumerate(X):
+            for k, token in enumerate(tokens[::-1][: self._order - 1]):
+                history[row, k] = self._index.get(token, UNK)
+        return self._distribution(history)
+
+
+def _perplexity(log_prob):
+    return float(np.exp(-log_prob.mean())) if len(log_prob) else np.nan

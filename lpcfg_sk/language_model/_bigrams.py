@@ -1,0 +1,121 @@
+import numpy as np
+from scipy import sparse
+
+from lpcfg_sk._kernels._aggregate import posterior_columns, posterior_rows
+from lpcfg_sk._parallel import cut_by_work, map_chunks
+
+# Nonzeros of the counts in a chunk of work.
+_CHUNK_NONZEROS = 100_000
+
+
+class BigramCounts:
+    """Counts of (context, outcome) pairs by rows and by columns, for EM.
+
+    Parameters
+    ----------
+    context, outcome : ndarray of int, shape (n_events,)
+        The two words of each bigram.
+    weight : ndarray of shape (n_events,)
+        Weight of each bigram.
+    shape : tuple of int
+        Number of contexts and of outcomes.
+
+    Attributes
+    ----------
+    matrix : csr_array of float64
+        The counts.
+    total : float
+        Their sum.
+    context_counts, outcome_counts : ndarray of float64
+        Row and column sums.
+    """
+
+    def __init__(self, context, outcome, weight, shape):
+        matrix = sparse.coo_array((weight, (context, outcome)), shape=shape).tocsr()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        self.matrix = matrix
+        self.total = float(matrix.data.sum())
+        self.context_counts = matrix.sum(axis=1)
+        self.outcome_counts = matrix.sum(axis=0)
+        self._data = matrix.data.astype(np.float32)
+        # A transpose of the entry numbers instead of the counts gives each entry's
+        # place in the rows; counted from 1, as a stored 0 might be dropped.
+        number = sparse.csr_array(
+            (np.arange(1, matrix.nnz + 1), matrix.indices, matrix.indptr), shape=shape
+        ).tocsc()
+        self._column_indptr, self._column_indices = number.indptr, number.indices
+        self._position = number.data - 1
+        self._row_chunks = cut_by_work(np.diff(matrix.indptr), _CHUNK_NONZEROS)
+        self._column_chunks = cut_by_work(np.diff(number.indptr), _CHUNK_NONZEROS)
+
+    def expect(self, r, s, *, columns=True, n_jobs=None):
+        """E-step: how often each state goes with each context and each outcome.
+
+        Parameters
+        ----------
+        r : ndarray of float32, shape (n_contexts, m)
+            r(h | w1).
+        s : ndarray of float32, shape (n_outcomes, m)
+            s(w2 | h).
+        columns : bool, default=True
+            Whether counts of the outcomes are wanted.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        contexts : ndarray of float32, shape (n_contexts, m)
+            Expected counts of (w1, h).
+        outcomes : ndarray of float32, shape (n_outcomes, m), or None
+            Expected counts of (w2, h).
+        log_likelihood : float
+            Of the events of positive probability.
+        impossible : float
+            Count of the other events.
+        """
+        indptr, indices = self.matrix.indptr, self.matrix.indices
+        ratio = np.empty(len(indices), np.float32)
+        contexts = np.empty_like(r)
+
+        def by_row(begin, end):
+            part = np.empty((end - begin, r.shape[1]), np.float32)
+            part_ratio = np.empty(indptr[end] - indptr[begin], np.float32)
+            log_likelihood, impossible = posterior_rows(
+                indptr[begin : end + 1],
+                indices,
+                self._data,
+                r[begin:end],
+                s,
+                True,
+                part_ratio,
+                part,
+            )
+            return part, part_ratio, log_likelihood, impossible
+
+        def by_column(begin, end):
+            part = np.empty((end - begin, s.shape[1]), np.float32)
+            posterior_columns(
+                self._column_indptr[begin : end + 1],
+                self._column_indices,
+                self._position,
+                ratio,
+                r,
+                s[begin:end],
+                part,
+            )
+            return part
+
+        log_likelihood = impossible = 0.0
+        parts = map_chunks(by_row, self._row_chunks, n_jobs=n_jobs)
+        for (begin, end), part in zip(self._row_chunks, parts, strict=True):
+            contexts[begin:end], ratio[indptr[begin] : indptr[end]] = part[:2]
+            log_likelihood += part[2]
+            impossible += part[3]
+        if not columns:
+            return contexts, None, log_likelihood, impossible
+        outcomes = np.empty_like(s)
+        parts = map_chunks(by_column, self._column_chunks, n_jobs=n_jobs)
+        for (begin, end), part in zip(self._column_chunks, parts, strict=True):
+            outcomes[begin:end] = part
+        return contexts, outcomes, log_likelihood, impossible

@@ -1,0 +1,247 @@
+from numbers import Integral
+
+import numpy as np
+
+from lpcfg_sk.language_model._base import BaseLanguageModel
+from lpcfg_sk.utils._validation import Interval, StrOptions, fit_context
+
+
+class _Level:
+    """The n-grams of one order: a table of histories, and discounted counts.
+
+    A history is keyed by the number of the history one word shorter and its oldest
+    word, an n-gram by the number of its history and its last word; keys are sorted.
+    """
+
+    def __init__(self, history_keys, keys, counts, n_outcomes, modified):
+        history = keys // n_outcomes
+        self.history_keys = history_keys
+        self.keys = keys
+        self.outcome = keys % n_outcomes
+        self.discounts = _discounts(counts, modified)
+        discount = self.discounts[np.minimum(counts, 3).astype(np.int64) - 1]
+        total = np.bincount(history, weights=counts, minlength=len(history_keys))
+        removed = np.bincount(history, weights=discount, minlength=len(history_keys))
+        self.proba = (counts - discount) / total[history]
+        # a history without n-grams leaves everything to the order below
+        self.backoff = np.ones(len(history_keys))
+        np.divide(removed, total, out=self.backoff, where=total > 0)
+        self.offsets = np.searchsorted(history, np.arange(len(history_keys) + 1))
+
+
+def _find(table, keys):
+    """Places of keys in a sorted table, -1 where they are not."""
+    place = np.searchsorted(table, keys)
+    inside = place < len(table)
+    found = np.full(len(keys), -1)
+    found[inside] = np.where(table[place[inside]] == keys[inside], place[inside], -1)
+    return found
+
+
+def _discounts(counts, modified):
+    """Discounts of counts 1, 2 and above; equal ones unless modified."""
+    n1, n2, n3, n4 = (float((counts == k).sum()) for k in (1, 2, 3, 4))
+    # without n-grams seen once or twice the estimate is 0 or undefined
+    share = n1 / (n1 + 2 * n2) if n1 and n2 else 0.5
+    discounts = np.full(3, share)
+    if modified and n1 and n2 and n3 and n4:
+        discounts[0] = 1 - 2 * share * n2 / n1
+        discounts[1] = 2 - 3 * share * n3 / n2
+        discounts[2] = 3 - 4 * share * n4 / n3
+        if (discounts <= 0).any() or (discounts > [1, 2, 3]).any():
+            discounts[:] = share
+    return discounts
+
+
+class KneserNeyLM(BaseLanguageModel):
+    r"""Interpolated Kneser-Ney n-gram model.
+
+    .. math::
+        p(w | u) = \frac{\max(c(uw) - D, 0)}{c(u \cdot)}
+        + \frac{D\, N_{1+}(u \cdot)}{c(u \cdot)}\, p(w | u')
+
+    where u' is u without its oldest word.  The highest order counts n-grams; lower
+    ones count the distinct words seen before an n-gram; the lowest is mixed with the
+    uniform distribution over all outcomes.  Distributions sum to 1 after every history.
+
+    Parameters
+    ----------
+    order : int, default=2
+        Length of the n-grams: 2 for bigrams, 3 for trigrams; up to 5.
+    discount : {"kn", "modified"}, default="modified"
+        One discount D = n1/(n1 + 2 n2) an order (Kneser and Ney, 1995), or three for
+        counts 1, 2 and above (Chen and Goodman, 1999).
+    mode : {"stream", "sentence"}, default="stream"
+        "stream" runs the sentences together; "sentence" puts start symbols before
+        each and predicts its end.
+    min_count : int, default=2
+        Words seen less often in training become the unknown word, which is then a
+        word like the others.
+    score_unk : bool, default=False
+        Whether unknown words count as outcomes when scoring.  They always count as
+        contexts.
+    unk_token : str, default="<unk>"
+        Name of the unknown word; tokens of that name are unknown words too.
+
+    Attributes
+    ----------
+    vocabulary_ : ndarray of str
+        Outcomes: the unknown word, in sentence mode the end symbol, then words by
+        decreasing count.
+    discounts_ : list of ndarray
+        Discounts of each order, from unigrams up.
+
+    See Also
+    --------
+    AggregateMarkovLM : A bigram model with latent states.
+
+    References
+    ----------
+    Kneser, R. and Ney, H. (1995). Improved backing-off for m-gram language modeling.
+    ICASSP.
+
+    Chen, S. F. and Goodman, J. (1999). An empirical study of smoothing techniques for
+    language modeling. Computer Speech and Language 13.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.language_model import KneserNeyLM
+    >>> X = [["the", "dog", "barks"], ["the", "cat", "purrs"]] * 20
+    >>> model = KneserNeyLM(order=3).fit(X)
+    >>> bool(model.perplexity([["the", "cat", "purrs"]]) < 2.5)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **BaseLanguageModel._parameter_constraints,
+        "order": [Interval(Integral, 1, 5, closed="both")],
+        "discount": [StrOptions({"kn", "modified"})],
+    }
+
+    def __init__(
+        self,
+        order=2,
+        *,
+        discount="modified",
+        mode="stream",
+        min_count=2,
+        score_unk=False,
+        unk_token="<unk>",
+    ):
+        self.order = order
+        self.discount = discount
+        self.mode = mode
+        self.min_count = min_count
+        self.score_unk = score_unk
+        self.unk_token = unk_token
+
+    @property
+    def _order(self):
+        return self.order
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Count n-grams and estimate the discounts.
+
+        Parameters
+        ----------
+        X : list of list of str
+            Training sentences.
+        y : None
+            Ignored.
+        sample_weight : array-like of int, shape (n_sentences,), default=None
+            How often each sentence was seen; discounts are defined for whole counts
+            only.
+
+        Returns
+        -------
+        self
+        """
+        X, weights = self._check_training_data(X, sample_weight)
+        if (weights != np.floor(weights)).any():
+            raise ValueError(
+                "KneserNeyLM takes whole numbers as sample_weight: its discounts "
+                "come from the number of n-grams seen once and twice"
+            )
+        self._set_vocabulary(X)
+        events = self._encode(X)
+        self._levels = self._count(events, weights[events.sample])
+        self.discounts_ = [level.discounts for level in self._levels]
+        return self
+
+    def _count(self, events, weights):
+        """Levels from unigrams up."""
+        n_outcomes = len(self.vocabulary_)
+        # outcomes and the start symbol can stand in a history
+        base = n_outcomes + 1
+        seen = weights > 0
+        history_keys = np.zeros(1, np.int64)
+        number = np.where(seen, 0, -1)
+        tables = []
+        for n in range(1, self.order + 1):
+            if n > 1:
+                word = events.history[:, n - 2]
+                seen = (number >= 0) & (word >= 0)
+                keys = number[seen] * base + word[seen]
+                history_keys, inverse = np.unique(keys, return_inverse=True)
+                number = np.full(len(number), -1)
+                number[seen] = inverse
+            keys, inverse = np.unique(
+                number[seen] * n_outcomes + events.outcome[seen], return_inverse=True
+            )
+            tables.append((history_keys, keys, np.bincount(inverse, weights[seen])))
+        levels = []
+        for n, (history_keys, keys, counts) in enumerate(tables, start=1):
+            if n < self.order:
+                longer_histories, longer_keys, _ = tables[n]
+                shorter = longer_histories[longer_keys // n_outcomes] // base
+                distinct = np.bincount(
+                    _find(keys, shorter * n_outcomes + longer_keys % n_outcomes),
+                    minlength=len(keys),
+                )
+                # nothing precedes a start symbol: such n-grams keep their counts
+                started = history_keys[keys // n_outcomes] % base == n_outcomes
+                counts = np.where(started & (n > 1), counts, distinct)
+                keys, counts = keys[counts > 0], counts[counts > 0]
+            levels.append(
+                _Level(
+                    history_keys,
+                    keys,
+                    counts,
+                    n_outcomes,
+                    self.discount == "modified",
+                )
+            )
+        return levels
+
+    def _numbers(self, history):
+        """Number of each history at each level, -1 where it was not seen."""
+        base = len(self.vocabulary_) + 1
+        number = np.zeros(len(history), np.int64)
+        yield self._levels[0], number
+        for n, level in enumerate(self._levels[1:]):
+            key = number * base + history[:, n]
+            key[(number < 0) | (history[:, n] < 0)] = -1
+            number = _find(level.history_keys, key)
+            yield level, number
+
+    def _probabilities(self, history, outcome):
+        n_outcomes = len(self.vocabulary_)
+        proba = np.full(len(outcome), 1.0 / n_outcomes)
+        for level, number in self._numbers(history):
+            known = np.flatnonzero(number >= 0)
+            number = number[known]
+            place = _find(level.keys, number * n_outcomes + outcome[known])
+            proba[known] *= level.backoff[number]
+            proba[known[place >= 0]] += level.proba[place[place >= 0]]
+        return proba
+
+    def _distribution(self, history):
+        n_outcomes = len(self.vocabulary_)
+        proba = np.full((len(history), n_outcomes), 1.0 / n_outcomes)
+        for level, number in self._numbers(history):
+            for row in np.flatnonzero(number >= 0):
+                begin, end = level.offsets[number[row] : number[row] + 2]
+                proba[row] *= level.backoff[number[row]]
+                proba[row, level.outcome[begin:end]] += level.proba[begin:end]
+        return proba

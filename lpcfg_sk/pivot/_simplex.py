@@ -1,0 +1,82 @@
+import numpy as np
+
+from lpcfg_sk._kernels import _simplex
+from lpcfg_sk._parallel import map_chunks
+
+# Rows solved by one task.
+_CHUNK_ROWS = 2048
+
+
+def simplex_least_squares(
+    points, vertices, *, solver="pairwise", tol=1e-9, max_iter=100, n_jobs=None
+):
+    r"""Convex combinations of vertices that come nearest to given points.
+
+    Solves :math:`\min_γ \|\sum_h γ_h w_h - v\|^2` subject to :math:`γ_h ≥ 0` and
+    :math:`\sum_h γ_h = 1` for each point v (section 5.2, step 4, of Cohen and
+    Collins, 2014).
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, l)
+        The points v, one a row.
+    vertices : ndarray of shape (m, l)
+        The vertices w.
+    solver : {"pairwise", "frank-wolfe"}, default="pairwise"
+        "pairwise" moves weight between two vertices at a time and converges linearly;
+        "frank-wolfe" is the paper's choice, and only sublinear.
+    tol : float, default=1e-9
+        Duality gap at which a point is done, relative to the mean squared norm of the
+        vertices.
+    max_iter : int, default=100
+        Largest number of steps a point.
+    n_jobs : int, default=None
+        Number of threads.
+
+    Returns
+    -------
+    weights : ndarray of shape (n, m)
+        The weights γ, one row a point.
+    gap : float
+        Largest relative duality gap left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lpcfg_sk.pivot import simplex_least_squares
+    >>> triangle = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> weights, gap = simplex_least_squares(np.array([[0.2, 0.5]]), triangle)
+    >>> weights.round(6)
+    array([[0.3, 0.2, 0.5]])
+    """
+    points = np.ascontiguousarray(points, dtype=np.float64)
+    vertices = np.ascontiguousarray(vertices, dtype=np.float64)
+    m = len(vertices)
+    kernel = _simplex.pairwise if solver == "pairwise" else _simplex.frank_wolfe
+    # On the simplex the origin is free; the mean vertex costs the fewest digits.
+    origin = vertices.mean(axis=0)
+    vertices = vertices - origin
+    gram = vertices @ vertices.T
+    scale = np.trace(gram) / m
+    if not scale > 0:
+        scale = 1.0
+    gram /= scale
+
+    def solve(begin, end):
+        products = (points[begin:end] - origin) @ vertices.T
+        products /= scale
+        weights = np.empty((end - begin, m))
+        gap = kernel(gram, products, tol, max_iter, weights)
+        return weights, gap
+
+    chunks = [
+        (begin, min(begin + _CHUNK_ROWS, len(points)))
+        for begin in range(0, len(points), _CHUNK_ROWS)
+    ]
+    weights = np.empty((len(points), m))
+    worst = 0.0
+    solved = map_chunks(solve, chunks, n_jobs=n_jobs)
+    for (begin, end), (part, gap) in zip(chunks, solved, strict=True):
+        weights[begin:end] = part
+        worst = max(worst, gap)
+    return weights, worst

@@ -1,0 +1,63 @@
+"""Obvious versions of the kernels of the pivot method."""
+
+from itertools import combinations, product
+
+import numpy as np
+
+
+def simplex_least_squares(point, vertices):
+    """Try every support: the best feasible affine minimiser is the answer."""
+    m = len(vertices)
+    best, answer = np.inf, None
+    for size in range(1, m + 1):
+        for support in combinations(range(m), size):
+            W = vertices[list(support)]
+            system = np.zeros((size + 1, size + 1))
+            system[:size, :size] = W @ W.T
+            system[:size, size] = system[size, :size] = 1.0
+            right = np.append(W @ point, 1.0)
+            weights = np.linalg.lstsq(system, right, rcond=None)[0][:size]
+            if (weights < -1e-12).any():
+                continue
+            distance = ((weights @ W - point) ** 2).sum()
+            if distance < best - 1e-14:
+                best = distance
+                answer = np.zeros(m)
+                answer[list(support)] = weights
+    return answer
+
+
+def separable(rng, m, d, columns, *, mass=0.1):
+    """Random π, r, s in which the first m rows and last m columns are pivots."""
+    pi = rng.dirichlet(np.full(m, 3.0))
+    r = rng.dirichlet(np.full(d, 0.5), m).T
+    s = rng.dirichlet(np.full(columns, 0.5), m).T
+    for h in range(m):
+        r[h] = 0.0
+        r[h, h] = mass
+        s[columns - 1 - h] = 0.0
+        s[columns - 1 - h, h] = mass
+    r /= r.sum(axis=0)
+    s /= s.sum(axis=0)
+    return pi, r, s
+
+
+def best_order(found, true):
+    """The order of the true states that comes nearest to the found ones."""
+    from scipy.optimize import linear_sum_assignment
+
+    cost = ((found[:, :, None] - true[:, None, :]) ** 2).sum(axis=0)
+    return linear_sum_assignment(cost)[1]
+
+
+def step_two_update(t, s, left, right):
+    """One EM update of t(h1, h2, h3) for the nodes of one rule (figure 1, step 2)."""
+    new = np.zeros_like(t)
+    log_likelihood = 0.0
+    for g, f2, f3 in zip(s, left, right, strict=True):
+        joint = np.zeros_like(t)
+        for h1, h2, h3 in product(*map(range, t.shape)):
+            joint[h1, h2, h3] = t[h1, h2, h3] * g[h1] * f2[h2] * f3[h3]
+        log_likelihood += np.log(joint.sum())
+        new += joint / joint.sum()
+    return new / len(s), log_likelihood / len(s)
