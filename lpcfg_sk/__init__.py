@@ -28,8 +28,10 @@ _HOME = {
     "Treebank": "treebank",
     "TreebankFormatError": "exceptions",
     "WTA": "grammar",
+    "load": "persistence",
     "make_parser": "_pipeline",
     "read_treebank": "treebank",
+    "save": "persistence",
     "write_treebank": "treebank",
 }
 _SUBPACKAGES = (
@@ -44,6 +46,7 @@ _SUBPACKAGES = (
     "language_model",
     "margin",
     "metrics",
+    "persistence",
     "pivot",
     "spectral",
     "svta",
