@@ -1,0 +1,123 @@
+"""What several commands share: treebanks, learners, output."""
+
+import argparse
+import json
+import sys
+
+import numpy as np
+
+from lpcfg_sk.treebank import read_treebank
+
+LEARNERS = ("pcfg", "em", "spectral", "pivot", "pivot+em")
+
+
+def add_treebank_arguments(parser, *, nargs="+", name="treebank"):
+    """Arguments that say which trees to read, and how."""
+    parser.add_argument(
+        name, nargs=nargs, help="files, folders or patterns of bracketed trees"
+    )
+    parser.add_argument(
+        "--format", choices=("ptb", "export"), default="ptb", help="format of the trees"
+    )
+    parser.add_argument("--encoding", default="utf-8", help="encoding of the trees")
+    parser.add_argument(
+        "--skip-errors",
+        action="store_true",
+        help="leave malformed trees out instead of stopping",
+    )
+
+
+def trees_of(arguments, paths):
+    """Read the trees that the arguments name."""
+    return read_treebank(
+        paths,
+        format=arguments.format,
+        encoding=arguments.encoding,
+        on_error="skip" if arguments.skip_errors else "raise",
+    )
+
+
+def add_learner_arguments(parser):
+    """Arguments that choose a learner and its preprocessing."""
+    parser.add_argument(
+        "--learner", choices=LEARNERS, default="spectral", help="which learner"
+    )
+    parser.add_argument(
+        "--direction",
+        choices=("right", "left", "head"),
+        default="right",
+        help="direction of the binarisation",
+    )
+    parser.add_argument(
+        "--horizontal", type=int, default=1, help="siblings that a label remembers"
+    )
+    parser.add_argument(
+        "--vertical", type=int, default=1, help="ancestors that a label remembers"
+    )
+    parser.add_argument("--jobs", type=int, default=None, help="number of threads")
+    parser.add_argument("--seed", type=int, default=0, help="random seed")
+
+
+def learner_of(arguments, m):
+    """Parser pipeline that the arguments describe."""
+    from lpcfg_sk import EMLPCFG, PCFG, PivotLPCFG, SpectralLPCFG, make_parser
+
+    common = {"n_jobs": arguments.jobs}
+    seeded = {**common, "random_state": arguments.seed}
+    learner = {
+        "pcfg": lambda: PCFG(**common),
+        "em": lambda: EMLPCFG(m, **seeded),
+        "spectral": lambda: SpectralLPCFG(m, **seeded),
+        "pivot": lambda: PivotLPCFG(m, **seeded),
+        "pivot+em": lambda: EMLPCFG(m, init=PivotLPCFG(m, **seeded), **seeded),
+    }[arguments.learner]()
+    return make_parser(
+        learner,
+        direction=arguments.direction,
+        horizontal=arguments.horizontal,
+        vertical=arguments.vertical,
+    )
+
+
+def positive(text):
+    """Whole number from 1 on."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return value
+
+
+def positive_list(text):
+    """Whole numbers from 1 on, separated by commas."""
+    return [positive(part) for part in text.split(",")]
+
+
+def emit(text):
+    """Write a line of results."""
+    sys.stdout.write(f"{text}\n")
+
+
+def emit_table(table, *, as_json=False, index=True):
+    """Write a table for a person, or as JSON for a program."""
+    if as_json:
+        frame = table.reset_index() if index else table
+        rows = json.loads(frame.to_json(orient="records"))
+        emit(json.dumps(rows, indent=2))
+        return
+    rounded = table.copy()
+    for column in rounded.select_dtypes("number"):
+        values = rounded[column]
+        whole = np.all(np.mod(values.dropna(), 1) == 0)
+        rounded[column] = [
+            "" if np.isnan(v) else (f"{v:.0f}" if whole else f"{v:.4g}") for v in values
+        ]
+    emit(rounded.to_string(index=index))
+
+
+def note(text):
+    """Say something about the progress, to a person who watches."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{text}\n")

@@ -1,0 +1,38 @@
+"""Train, parse and score on the embedded treebank, and show a table."""
+
+from lpcfg_sk._cli._common import emit, emit_table, note
+
+
+def add_arguments(parser):
+    """Declare the arguments of the command."""
+    parser.add_argument("--trees", type=int, default=2000, help="trees to train on")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+
+
+def run(arguments):
+    """Compare the learners on the toy treebank."""
+    from lpcfg_sk import EMLPCFG, PCFG, PivotLPCFG, SpectralLPCFG, make_parser
+    from lpcfg_sk.datasets import load_toy
+    from lpcfg_sk.inspection import compare
+
+    trees = load_toy(arguments.trees + arguments.trees // 5)
+    train, test = trees[: arguments.trees], trees[arguments.trees :]
+    seed = {"random_state": 0}
+    learners = {
+        "PCFG": PCFG(),
+        "EM, m=8": EMLPCFG(8, **seed),
+        "Spectral, m=8": SpectralLPCFG(8, **seed),
+        "Pivot, m=8": PivotLPCFG(8, **seed),
+        "Pivot + EM, m=8": EMLPCFG(8, init=PivotLPCFG(8, **seed), **seed),
+    }
+    parsers = {name: make_parser(learner) for name, learner in learners.items()}
+    note("The first run compiles the kernels, which takes about a minute.")
+    # A first look at a few trees compiles, so that the times below are those of work.
+    for parser in parsers.values():
+        parser.fit(train[:300]).predict(test[:5])
+    table = compare(parsers, train, test=test)
+    if not arguments.json:
+        emit(f"Trained on {len(train)} trees, tested on {len(test)}; for example")
+        emit(f"  {' '.join(test[0].words())}")
+        emit(f"  {test[0]}\n")
+    emit_table(table, as_json=arguments.json)

@@ -1,0 +1,44 @@
+"""Choose the number of latent states by cross-validation."""
+
+from lpcfg_sk._cli._common import (
+    add_learner_arguments,
+    add_treebank_arguments,
+    emit_table,
+    learner_of,
+    positive,
+    positive_list,
+    trees_of,
+)
+
+
+def add_arguments(parser):
+    """Declare the arguments of the command."""
+    add_treebank_arguments(parser)
+    parser.add_argument(
+        "-m", type=positive_list, default=[4, 8, 16], help="numbers to try, e.g. 4,8,16"
+    )
+    parser.add_argument("--cv", type=positive, default=3, help="number of folds")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    add_learner_arguments(parser)
+
+
+def run(arguments):
+    """Search the grid and print its table."""
+    from sklearn.model_selection import GridSearchCV
+
+    from lpcfg_sk.inspection import results_table
+
+    if arguments.learner == "pcfg":
+        raise ValueError(
+            "a plain PCFG has no latent states to choose; use --learner em"
+        )
+    if arguments.cv < 2:
+        raise ValueError("--cv needs at least 2 folds")
+    treebank = trees_of(arguments, arguments.treebank)
+    search = GridSearchCV(
+        learner_of(arguments, arguments.m[0]),
+        {"learner__m": arguments.m},
+        cv=arguments.cv,
+        refit=False,
+    )
+    emit_table(results_table(search.fit(treebank)), as_json=arguments.json, index=False)

@@ -1,0 +1,105 @@
+import numpy as np
+
+from lpcfg_sk.inspection._displays import Display
+
+__all__ = ["ChartDisplay"]
+
+
+class ChartDisplay(Display):
+    """Posterior probabilities of the brackets of one sentence as a triangle.
+
+    Parameters
+    ----------
+    words : list of str
+        The sentence.
+    marginals : DataFrame
+        Columns label, start, end, marginal, as ``span_marginals`` gives them.
+    label : str, default=None
+        Show this label alone; the most probable label of each span where None.
+
+    Attributes
+    ----------
+    image_ : matplotlib AxesImage
+        The heat map; row i, column j is the span from word i to word j.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from lpcfg_sk.inspection import ChartDisplay
+    >>> marginals = pd.DataFrame(
+    ...     {"label": ["S"], "start": [0], "end": [2], "marginal": [1.0]}
+    ... )
+    >>> display = ChartDisplay(["dogs", "bark"], marginals)
+    >>> display.plot().image_.get_array().shape
+    (2, 2)
+    """
+
+    def __init__(self, words, marginals, label=None):
+        self.words = list(words)
+        self.marginals = marginals
+        self.label = label
+
+    @classmethod
+    def from_estimator(cls, estimator, sentence, *, label=None):
+        """Parse a sentence and take its posteriors.
+
+        Parameters
+        ----------
+        estimator : learner or pipeline that ends in one
+            A fitted parser.
+        sentence : list of str
+            The words.
+        label : str, default=None
+            Show this label alone.
+
+        Returns
+        -------
+        display : ChartDisplay
+        """
+        from sklearn.pipeline import Pipeline
+
+        X = [list(sentence)]
+        if isinstance(estimator, Pipeline):
+            X = estimator[:-1].transform(X)
+            estimator = estimator[-1]
+        return cls(sentence, estimator.span_marginals(X)[0], label)
+
+    def plot(self, ax=None, *, cmap="Blues", threshold=0.3):
+        """Draw the triangle.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+        cmap : str, default="Blues"
+            Colours.
+        threshold : float, default=0.3
+            Spans with at least this posterior are labelled.
+
+        Returns
+        -------
+        display : ChartDisplay
+        """
+        ax = self._axes(ax)
+        n = len(self.words)
+        frame = self.marginals
+        if self.label is not None:
+            frame = frame[frame["label"] == self.label]
+        best = frame.sort_values("marginal", kind="stable").drop_duplicates(
+            ["start", "end"], keep="last"
+        )
+        heat = np.full((n, n), np.nan)
+        heat[np.triu_indices(n)] = 0.0
+        heat[best["start"], best["end"] - 1] = best["marginal"]
+        self.image_ = ax.imshow(heat, cmap=cmap, vmin=0, vmax=1)
+        for row in best[best["marginal"] >= threshold].itertuples():
+            colour = "white" if row.marginal > 0.6 else "black"
+            place = (row.end - 1, row.start)
+            ax.text(
+                *place, row.label, ha="center", va="center", color=colour, fontsize=7
+            )
+        ax.set_xticks(range(n), self.words, rotation=90)
+        ax.set_yticks(range(n), self.words)
+        ax.set(xlabel="last word", ylabel="first word")
+        self.figure_.colorbar(self.image_, ax=ax, label="posterior probability")
+        return self

@@ -1,0 +1,40 @@
+"""Shared manners of the displays: matplotlib is imported when it is used."""
+
+from sklearn.pipeline import Pipeline
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["Display", "fitted_learner"]
+
+
+class Display:
+    """Base of the displays: they hold data, `plot` draws it.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where `plot` drew.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    """
+
+    def _axes(self, ax):
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots()
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+
+def fitted_learner(estimator, attribute, name):
+    """Learner of an estimator or pipeline that has a fitted attribute."""
+    learner = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    check_is_fitted(learner)
+    if not hasattr(learner, attribute):
+        raise ValueError(
+            f"{name} needs an estimator with {attribute}, which "
+            f"{type(learner).__name__} does not have"
+        )
+    return learner
