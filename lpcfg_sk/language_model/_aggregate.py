@@ -26,8 +26,8 @@ class AggregateMarkovLM(BaseLanguageModel):
     max_iter : int, default=50
         Largest number of EM iterations; 0 leaves the start as it is.
     tol : float, default=1e-4
-        Without held-out data EM ends when an iteration raises the mean log likelihood
-        of the training data by less.
+        EM ends when an iteration raises the mean log likelihood of the training data,
+        or three iterations that of held-out data, by less.
     prior : tuple (alpha, beta) or None, default=(5.0, 100.0)
         Pseudo-counts of the two Dirichlet priors: r(h | w1) is drawn towards π(h) by
         ``alpha`` events a context, s(w2 | h) towards the unigram by ``beta`` events a
@@ -41,8 +41,8 @@ class AggregateMarkovLM(BaseLanguageModel):
         None runs all iterations.
     pivot_max_iter : int, default=20
         Largest number of iterations of the concave step that finds r given the pivot
-        estimate of s.  It overfits: a few are best, and without held-out data this is
-        the number that is run.
+        estimate of s.  It overfits: a few are best, and without held-out data it
+        should be set to a few.
     anchor_min_count : float or "auto", default="auto"
         Least count of a word that may be a pivot; "auto" admits the ``4 * m``
         commonest words.

@@ -97,7 +97,7 @@ def train(options, counts, held_out, rounds=None):
         mean = np.log(proba[possible]).mean() if possible.any() else -np.inf
         return -n_zero, float(mean)
 
-    def repeat(name, parameters, step, max_rounds, fixed, tol):
+    def repeat(name, parameters, step, max_rounds, fixed):
         if fixed is not None:
             bounds = []
             for _ in range(fixed):
@@ -106,6 +106,7 @@ def train(options, counts, held_out, rounds=None):
             return _Rounds(parameters, fixed, True, bounds, [])
         bounds, scores = [], []
         best, best_parameters, converged = 0, parameters, False
+        milestone = 0
         if held_out is not None:
             scores.append(score(parameters))
         for n_rounds in range(1, max_rounds + 1):
@@ -115,14 +116,17 @@ def train(options, counts, held_out, rounds=None):
                 sys.stderr.write(f"{name} {n_rounds}: log likelihood {bound:.6f}\n")
             if held_out is None:
                 best, best_parameters = n_rounds, parameters
-                if len(bounds) > 1 and bounds[-1] - bounds[-2] < tol:
+                if len(bounds) > 1 and bounds[-1] - bounds[-2] < options.tol:
                     converged = True
                     break
                 continue
             scores.append(score(parameters))
             if scores[-1] > scores[best]:
                 best, best_parameters = n_rounds, parameters
-            elif n_rounds - best >= _PATIENCE:
+            n_zero, mean = scores[milestone]
+            if scores[-1] > (n_zero, mean + options.tol):
+                milestone = n_rounds
+            elif n_rounds - milestone >= _PATIENCE:
                 converged = True
                 break
         return _Rounds(best_parameters, best, converged, bounds, scores)
@@ -142,7 +146,6 @@ def train(options, counts, held_out, rounds=None):
             lambda parameters: update(parameters, columns=False),
             options.pivot_max_iter - 1,
             None if pivot_rounds is None else pivot_rounds - 1,
-            -np.inf,
         )
         parameters, pivot_iter = concave.parameters, concave.n_rounds + 1
     else:
@@ -158,7 +161,6 @@ def train(options, counts, held_out, rounds=None):
         lambda parameters: update(parameters, columns=True),
         options.max_iter,
         em_rounds,
-        options.tol,
     )
     scores, zero_fraction = None, np.nan
     if em.scores:

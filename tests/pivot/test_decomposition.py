@@ -31,9 +31,9 @@ def test_exact_sparse_matrix_with_empty_rows(seed, svd_solver):
     rng = np.random.default_rng(seed)
     m = 5
     pi, r, s = separable(rng, m, 500, 450)
-    rows = np.sort(rng.choice(2000, 500, replace=False))
-    columns = np.sort(rng.choice(3000, 450, replace=False))
-    Q = sparse.lil_array((2000, 3000))
+    rows = np.sort(rng.choice(800, 500, replace=False))
+    columns = np.sort(rng.choice(700, 450, replace=False))
+    Q = sparse.lil_array((800, 700))
     Q[np.ix_(rows, columns)] = 1000.0 * r @ np.diag(pi) @ s.T
     result = pivot_decomposition(Q.tocsc(), m, svd_solver=svd_solver, random_state=seed)
     order = best_order(result.r[rows], r)

@@ -1,0 +1,123 @@
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
+from lpcfg_sk.language_model import KneserNeyLM
+from tests.reference import language_model as reference
+from tests.tolerances import EXACT
+
+
+def text(rng, n_sentences=40, n_words=9):
+    weights = 1.0 / np.arange(1, n_words + 1)
+    return [
+        [
+            f"w{i}"
+            for i in rng.choice(n_words, rng.integers(0, 8), p=weights / weights.sum())
+        ]
+        for _ in range(n_sentences)
+    ]
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+@pytest.mark.parametrize("discount", ["kn", "modified"])
+def test_probabilities_follow_the_recursion(seed, order, discount):
+    rng = np.random.default_rng(seed)
+    X = text(rng)
+    model = KneserNeyLM(order, discount=discount, min_count=1).fit(X)
+    tokens = [token for sentence in X for token in sentence]
+    proba = reference.kneser_ney(tokens, order, model.discounts_, model.vocabulary_)
+    test = [token for sentence in text(rng, 5) for token in sentence]
+    expected = [
+        np.log(proba(word, test[max(0, i - order + 1) : i]))
+        for i, word in enumerate(test)
+    ]
+    assert_allclose(model.score_samples([test]), [sum(expected)], rtol=EXACT)
+    assert_allclose(model.score([test]), np.mean(expected), rtol=EXACT)
+
+
+@pytest.mark.parametrize("mode", ["stream", "sentence"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("discount", ["kn", "modified"])
+def test_distributions_sum_to_one(seed, mode, order, discount):
+    X = text(np.random.default_rng(seed))
+    model = KneserNeyLM(order, discount=discount, mode=mode, min_count=3).fit(X)
+    histories = [[], ["w0"], ["w1", "w0"], ["w8", "w3", "w0"], ["never", "seen"]]
+    proba = model.predict_proba(histories)
+    assert proba.shape == (5, len(model.vocabulary_))
+    assert proba.min() > 0
+    assert_allclose(proba.sum(axis=1), 1.0, rtol=EXACT)
+
+
+@pytest.mark.parametrize("mode", ["stream", "sentence"])
+def test_scores_agree_with_distributions(seed, mode):
+    X = text(np.random.default_rng(seed))
+    model = KneserNeyLM(3, mode=mode, min_count=2, score_unk=True).fit(X)
+    sentence = ["w2", "w0", "new", "w1"]
+    if mode == "sentence":
+        outcomes = [*sentence, "</s>"]
+    else:
+        outcomes = sentence
+    names = model.vocabulary_.tolist()
+    index = [names.index(word) if word in names else 0 for word in outcomes]
+    rows = model.predict_proba([sentence[:i] for i in range(len(outcomes))])
+    expected = np.log(rows[np.arange(len(index)), index]).sum()
+    assert_allclose(model.score_samples([sentence]), [expected], rtol=EXACT)
+
+
+def test_sentence_starts_keep_their_counts():
+    # "a" always begins; as a continuation it would count as little as "b"
+    X = [["a", "b"], ["a", "c"], ["a", "b"], ["b", "a"]] * 5
+    model = KneserNeyLM(3, mode="sentence", min_count=1).fit(X)
+    a, b = (model.vocabulary_.tolist().index(word) for word in "ab")
+    start = model.predict_proba([[]])[0]
+    assert start[a] > 2 * start[b]
+
+
+def test_a_single_discount_is_the_share_of_singletons(seed):
+    X = text(np.random.default_rng(seed))
+    model = KneserNeyLM(2, discount="kn", min_count=1).fit(X)
+    tokens = [token for sentence in X for token in sentence]
+    counts = np.unique(
+        [f"{a} {b}" for a, b in pairwise(tokens)],
+        return_counts=True,
+    )[1]
+    n1, n2 = (counts == 1).sum(), (counts == 2).sum()
+    assert_allclose(model.discounts_[1], n1 / (n1 + 2 * n2), rtol=EXACT)
+
+
+def test_weights_repeat_sentences(seed):
+    X = text(np.random.default_rng(seed), 15)
+    weights = 1 + np.arange(15) % 3
+    repeated = [s for s, w in zip(X, weights, strict=True) for _ in range(w)]
+    one = KneserNeyLM(mode="sentence", min_count=1).fit(X, sample_weight=weights)
+    two = KneserNeyLM(mode="sentence", min_count=1).fit(repeated)
+    assert_allclose(one.score_samples(X), two.score_samples(X), rtol=EXACT)
+    with pytest.raises(ValueError, match="whole numbers"):
+        KneserNeyLM().fit(X, sample_weight=weights + 0.5)
+
+
+def test_clone_and_pickle(seed):
+    X = text(np.random.default_rng(seed))
+    model = clone(KneserNeyLM(3, discount="kn", min_count=1)).fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.score(X) == model.score(X)
+
+
+def test_tiny_corpora():
+    model = KneserNeyLM(3, min_count=1).fit([["a"]])
+    assert_allclose(model.predict_proba([[]]).sum(), 1.0)
+    assert np.isfinite(model.perplexity([["a", "b", "a"]]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "min_count, order, expected", [(2, 2, 334), (2, 3, 318), (1, 2, 389), (1, 3, 369)]
+)
+def test_brown(brown_train, brown_dev, min_count, order, expected):
+    half = np.searchsorted(np.cumsum([len(s) for s in brown_dev]), 100_000)
+    model = KneserNeyLM(order, min_count=min_count).fit(brown_train)
+    assert_allclose(model.perplexity(brown_dev[half:]), expected, rtol=0.02)
