@@ -1,5 +1,25 @@
 """Sample-size and error bounds of the papers."""
 
+from lpcfg_sk.bounds._distribution import (
+    DistributionConstants,
+    TailFit,
+    count_derivations,
+    distribution_constants,
+    tail_fit,
+)
+from lpcfg_sk.bounds._margin import (
+    Boundedness,
+    Tightness,
+    boundedness,
+    deviation_probability,
+    entropy_bound,
+    hidden_variable_log_covering_number,
+    log_covering_number,
+    margin_relative_deviation,
+    margin_relative_sample_size,
+    margin_sample_size,
+    tightness,
+)
 from lpcfg_sk.bounds._spectral import (
     moment_error,
     parameter_errors,
@@ -9,9 +29,25 @@ from lpcfg_sk.bounds._spectral import (
 )
 
 __all__ = [
+    "Boundedness",
+    "DistributionConstants",
+    "TailFit",
+    "Tightness",
+    "boundedness",
+    "count_derivations",
+    "deviation_probability",
+    "distribution_constants",
+    "entropy_bound",
+    "hidden_variable_log_covering_number",
+    "log_covering_number",
+    "margin_relative_deviation",
+    "margin_relative_sample_size",
+    "margin_sample_size",
     "moment_error",
     "parameter_errors",
     "separability_report",
     "spectral_error",
     "spectral_sample_size",
+    "tail_fit",
+    "tightness",
 ]
