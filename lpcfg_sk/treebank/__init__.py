@@ -1,6 +1,7 @@
 """Treebanks: columns of trees, reading and writing, binarisation, rare words."""
 
 from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
+from lpcfg_sk.treebank._delexicalize import delexicalize
 from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
 from lpcfg_sk.treebank._labels import LabelParts, LabelTable, decode_label, decode_table
 from lpcfg_sk.treebank._rarewords import RareWords
@@ -22,6 +23,7 @@ __all__ = [
     "concatenate",
     "decode_label",
     "decode_table",
+    "delexicalize",
     "find_heads",
     "head_token",
     "read_treebank",
