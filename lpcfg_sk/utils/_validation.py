@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import (
     Interval,
     Options,
     StrOptions,
+    validate_params,
 )
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "check_sample_weight",
     "check_treebank",
     "fit_context",
+    "validate_params",
 ]
 
 
