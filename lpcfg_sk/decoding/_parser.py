@@ -125,7 +125,7 @@ class Parser:
             ok,
         )
 
-    def bracket_marginals(self, charts, row):
+    def bracket_marginals(self, charts, row, *, pruned=None):
         """Marginals of the original brackets of a row.
 
         Parameters
@@ -134,6 +134,8 @@ class Parser:
             Charts of :meth:`charts`.
         row : int
             Which sentence.
+        pruned : PrunedChart, default=None
+            Pruned chart of the row, where another grammar has made it already.
 
         Returns
         -------
@@ -141,7 +143,7 @@ class Parser:
         ok : bool
             Whether the sentence has a parse; else the brackets of a flat tree.
         """
-        chart = charts.chart(row)
+        chart = charts.chart(row, pruned=pruned)
         if chart is not None and usable(chart):
             forest, n = chart.forest, chart.n
             items = (forest.item_offset, forest.item_label, chart.posterior)

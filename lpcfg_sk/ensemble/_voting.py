@@ -1,0 +1,368 @@
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import Bunch
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted
+
+from lpcfg_sk._parallel import map_chunks
+from lpcfg_sk.decoding._brackets import (
+    Brackets,
+    BracketTable,
+    bracket_frame,
+    bracket_tree,
+)
+from lpcfg_sk.decoding._charts import map_sentences
+from lpcfg_sk.decoding._parser import assemble
+from lpcfg_sk.ensemble._members import group_members, prepare, unfrozen
+from lpcfg_sk.exceptions import ParseFailureWarning
+from lpcfg_sk.metrics import f1_score
+from lpcfg_sk.treebank import unbinarize
+from lpcfg_sk.utils._validation import (
+    Interval,
+    check_sample_weight,
+    check_treebank,
+    fit_context,
+)
+
+__all__ = ["VotingParser"]
+
+
+class VotingParser(_BaseComposition):
+    r"""Several parsers that vote on labelled brackets.
+
+    Each member gives the posterior probabilities :math:`P_k(X, i, j)` of the brackets
+    of a sentence over the original labels. The tree is the one that maximises
+
+    .. math:: \sum_{(X, i, j)} \Big( \sum_k w_k P_k(X, i, j) - λ \Big)
+
+    over its brackets: minimum Bayes risk under the mixture, free of any one grammar.
+    Members may have any binarisation, and any number of latent states.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator)
+        Members: parsers as :func:`make_parser` gives them. ``"drop"`` leaves one out;
+        one inside :class:`sklearn.frozen.FrozenEstimator` is taken as it is fitted.
+    weights : list of float, default=None
+        Weights of the votes; equal ones where None. A weight of zero leaves a member
+        out.
+    bracket_penalty : float, default=0.43
+        λ: a bracket must have more than this share of the votes. About half of the F1
+        to be expected.
+    n_jobs : int, default=None
+        Number of threads. Does not change a bit of the result.
+
+    Attributes
+    ----------
+    estimators_ : list of estimator
+        Fitted members, without the dropped ones.
+    named_estimators_ : Bunch
+        The same by name.
+
+    See Also
+    --------
+    make_ensemble : Ready ensembles.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import EMLPCFG, PCFG, VotingParser, make_parser
+    >>> from lpcfg_sk.datasets import load_toy
+    >>> trees = load_toy(300)
+    >>> vote = VotingParser([
+    ...     ("right", make_parser(PCFG())),
+    ...     ("left", make_parser(PCFG(), direction="left")),
+    ... ]).fit(trees[:200])
+    >>> len(vote.predict(trees[200:]))
+    100
+    """
+
+    _parameter_constraints: dict = {
+        "estimators": [list],
+        "weights": ["array-like", None],
+        "bracket_penalty": [Interval(Real, 0, 1, closed="both")],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(self, estimators, *, weights=None, bracket_penalty=0.43, n_jobs=None):
+        self.estimators = estimators
+        self.weights = weights
+        self.bracket_penalty = bracket_penalty
+        self.n_jobs = n_jobs
+
+    def get_params(self, deep=True):
+        """Parameters, and with `deep` those of the members as ``name__parameter``."""
+        return self._get_params("estimators", deep=deep)
+
+    def set_params(self, **params):
+        """Set parameters, members by name, or parameters of members."""
+        self._set_params("estimators", **params)
+        return self
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Fit all members; preprocessing that members share is fitted once.
+
+        Parameters
+        ----------
+        X : Treebank
+            Trees.
+        y : None
+            Ignored.
+        sample_weight : array-like of float, shape (n_trees,), default=None
+            Weights of the trees, for all members.
+
+        Returns
+        -------
+        self : VotingParser
+        """
+        members = self._members()
+        fresh = [(name, est) for name, est in members if unfrozen(est) is est]
+        fitted = {name: unfrozen(est) for name, est in members}
+        if fresh:
+            X = check_treebank(X, estimator=self, parsed=True)
+            weight = (
+                None if sample_weight is None else check_sample_weight(sample_weight, X)
+            )
+            jobs = [(*part, weight) for part in prepare([est for _, est in fresh], X)]
+            trained = map_chunks(_fit_learner, jobs, n_jobs=self.n_jobs)
+            for (name, _), member in zip(fresh, trained, strict=True):
+                fitted[name] = member
+        self.estimators_ = [fitted[name] for name, _ in members]
+        self.named_estimators_ = Bunch(**fitted)
+        return self
+
+    def _members(self):
+        names = [name for name, _ in self.estimators]
+        if not names:
+            raise ValueError("VotingParser needs at least one (name, parser) member")
+        self._validate_names(names)
+        members = [(n, e) for n, e in self.estimators if not _is_drop(e)]
+        if not members:
+            raise ValueError("all members are dropped; at least one must stay")
+        for name, member in members:
+            if not (hasattr(member, "fit") and hasattr(member, "predict")):
+                raise TypeError(
+                    f"member {name!r} is no parser; use make_parser(...), a learner, "
+                    "or 'drop'"
+                )
+        if self.weights is not None:
+            weights = np.asarray(self.weights, dtype=float)
+            if weights.shape != (len(names),):
+                raise ValueError(
+                    f"weights has shape {weights.shape}, expected one weight for each "
+                    f"of the {len(names)} members"
+                )
+            if not np.isfinite(weights).all() or (weights < 0).any():
+                raise ValueError("weights are finite and not negative")
+            kept = [not _is_drop(e) for _, e in self.estimators]
+            if not weights[kept].any():
+                raise ValueError("all members have weight zero")
+        return members
+
+    def _shares(self):
+        """Weights of the fitted members, adding up to one."""
+        kept = [not _is_drop(e) for _, e in self.estimators]
+        weights = np.ones(len(kept)) if self.weights is None else self.weights
+        weights = np.asarray(weights, dtype=float)[kept]
+        return weights / weights.sum()
+
+    def predict(self, X):
+        """Parse sentences by the votes of all members.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            What is parsed are the words.
+
+        Returns
+        -------
+        trees : Treebank
+            One tree a row over the original tokens. A sentence that no member parses
+            has a flat tree, and is counted in one :class:`ParseFailureWarning`.
+        """
+        X = self._check(X)
+        ballot = _Ballot(self.estimators_, self._shares(), X)
+
+        def tree(row):
+            brackets, left_out = ballot.count(row)
+            return (
+                bracket_tree(ballot.table, brackets, self.bracket_penalty, ballot.root),
+                left_out,
+            )
+
+        rows = map_sentences(tree, X, n_jobs=self.n_jobs)
+        self._report([left_out for _, left_out in rows], ballot)
+        names = (*ballot.table.names, *ballot.table.tag_names)
+        nodes = [nodes for nodes, _ in rows]
+        return assemble(X.unparsed(), names, nodes, binarized=False)
+
+    def span_marginals(self, X):
+        """Mean posterior probabilities of the brackets over all members.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            What is parsed are the words.
+
+        Returns
+        -------
+        frames : list of DataFrame
+            One a sentence, with the columns label, start, end, marginal and tag.
+        """
+        X = self._check(X)
+        ballot = _Ballot(self.estimators_, self._shares(), X)
+        rows = map_sentences(
+            lambda row: bracket_frame(ballot.table, ballot.count(row)[0]),
+            X,
+            n_jobs=self.n_jobs,
+        )
+        return list(rows)
+
+    def score(self, X, y=None, *, sample_weight=None):
+        """Labelled F1 of the predicted trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Sentences to parse, and the gold trees where `y` is None.
+        y : Treebank or iterable of trees, default=None
+            Gold trees.
+        sample_weight : array-like of float, shape (n_sentences,), default=None
+            How often each sentence counts.
+
+        Returns
+        -------
+        f1 : float
+            Between 0 and 1, over all brackets, as EVALB counts them.
+        """
+        X = self._check(X)
+        gold = check_treebank(X if y is None else y, estimator=self, parsed=True)
+        if gold.binarized:
+            gold = unbinarize(gold)
+        return f1_score(gold, self.predict(X), sample_weight=sample_weight)
+
+    def _check(self, X):
+        check_is_fitted(self)
+        return check_treebank(X, estimator=self, allow_empty=True)
+
+    def _report(self, left_out, ballot):
+        failed = [row for row, out in enumerate(left_out) if len(out) == ballot.n]
+        if failed:
+            warnings.warn(
+                f"{len(failed)} of {len(left_out)} sentences have no parse under any "
+                f"member and got a flat tree (the first is row {failed[0]})",
+                ParseFailureWarning,
+                stacklevel=3,
+            )
+        partly = sum(0 < len(out) < ballot.n for out in left_out)
+        if partly:
+            warnings.warn(
+                f"on {partly} of {len(left_out)} sentences some members had no usable "
+                "parse and did not vote",
+                ParseFailureWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "estimators_")
+
+
+class _Ballot:
+    """Counts the votes of the members on the sentences of a treebank."""
+
+    def __init__(self, estimators, shares, X):
+        voters = [k for k, share in enumerate(shares) if share > 0]
+        self.n = len(voters)
+        self.shares = shares[voters]
+        self.groups = [
+            group.charts(X) for group in group_members([estimators[k] for k in voters])
+        ]
+        tables = {}
+        for group in self.groups:
+            for number, parser in zip(group.numbers, group.parsers, strict=True):
+                tables[number] = parser.brackets
+        self.table, self.brackets_of, self.tags_of = _union(
+            [tables[k] for k in range(self.n)]
+        )
+        first = self.groups[0].parsers[0].brackets.wide_bracket[:1]
+        self.root = int(self.brackets_of[0][first[0]]) if len(first) else -1
+
+    def count(self, row):
+        """Weighted mean of the members' brackets, and who did not vote."""
+        parts, left_out = [], []
+        for group in self.groups:
+            for number, _, brackets, ok in group.brackets(row):
+                (parts if ok else left_out).append((number, brackets))
+        chosen = sorted(parts or left_out[:1], key=lambda part: part[0])
+        return self._mean(chosen), [number for number, _ in left_out]
+
+    def _mean(self, parts):
+        total = sum(self.shares[number] for number, _ in parts)
+        n = parts[0][1].n
+        n_spans = n * (n + 1) // 2
+        n_brackets = len(self.table.names)
+        tag_weight = np.zeros((n, len(self.table.tag_names)))
+        keys, weights, depths = [], [], []
+        for number, part in parts:
+            share = self.shares[number] / total
+            span = np.repeat(np.arange(n_spans), np.diff(part.offset))
+            keys.append(span * n_brackets + self.brackets_of[number][part.bracket])
+            weights.append(share * part.weight)
+            depths.append(part.depth)
+            # Members may give one tag several names of their own.
+            np.add.at(tag_weight.T, self.tags_of[number], share * part.tag_weight.T)
+        key, place = np.unique(np.concatenate(keys), return_inverse=True)
+        weight = np.concatenate(weights)
+        mean = np.bincount(place, weights=weight, minlength=len(key))
+        depth = np.bincount(
+            place, weights=weight * np.concatenate(depths), minlength=len(key)
+        )
+        span, bracket = np.divmod(key, max(n_brackets, 1))
+        return Brackets(
+            n,
+            np.searchsorted(span, np.arange(n_spans + 1)).astype(np.int64),
+            bracket.astype(np.int32),
+            mean,
+            depth / np.where(mean > 0, mean, 1.0),
+            tag_weight,
+        )
+
+
+def _union(tables):
+    """One table of the brackets of all members, and the maps into it."""
+    names, tags = {}, {}
+    brackets_of, tags_of = [], []
+    for table in tables:
+        seen, ids = {}, []
+        for name in table.names:
+            # The second bracket of a name is the second of a unary chain.
+            order = seen[name] = seen.get(name, -1) + 1
+            ids.append(names.setdefault((name, order), len(names)))
+        brackets_of.append(np.array(ids, dtype=np.int64))
+        tags_of.append(
+            np.array([tags.setdefault(t, len(tags)) for t in table.tag_names], int)
+        )
+    empty = np.zeros(0, dtype=np.int32)
+    table = BracketTable(tuple(name for name, _ in names), tuple(tags), *([empty] * 5))
+    return table, brackets_of, tags_of
+
+
+def _fit_learner(steps, learner, treebank, sample_weight):
+    from sklearn.pipeline import Pipeline
+
+    if sample_weight is None:
+        learner.fit(treebank)
+    else:
+        learner.fit(treebank, sample_weight=sample_weight)
+    return Pipeline([*steps, ("learner", learner)]) if steps else learner
+
+
+def _is_drop(estimator):
+    return isinstance(estimator, str) and estimator == "drop"
