@@ -9,12 +9,10 @@ from lpcfg_sk._kernels._scanner import (
     FAULTS,
     NO_CHILD,
     NO_LABEL,
-    NODES,
     NUL,
     POSITION,
     SEEN,
     STRAY_TEXT,
-    TOKENS,
     TOO_DEEP,
     TREES,
     UNCLOSED,
@@ -287,6 +285,7 @@ def scan_export(
     rows,
     row_of,
     columns,
+    filled,
     edge,
     state,
     report,
@@ -308,17 +307,15 @@ def scan_export(
     """
     report[:] = 0
     path = np.empty(rows.shape[0] + 1, dtype=np.int64)
-    node = 0
-    word = 0
-    trees = 0
+    trees = filled[0]
+    node = filled[1]
+    word = filled[2]
     n_rows = 0
     inside = False
     fault = 0
     place = 0
     sentence = 0
     position = 0
-    columns.node_offsets[0] = 0
-    columns.token_offsets[0] = 0
     while position < text.size and (skip or report[FAULTS] == 0):
         stop = _line_end(text, position)
         if stop == text.size and not final:
@@ -361,6 +358,7 @@ def scan_export(
                 )
                 place = rows[bad, _PLACE] if n_rows > 0 else sentence
             if fault == 0:
+                report[TREES] += 1
                 trees += 1
                 node += nodes
                 word += words
@@ -396,6 +394,6 @@ def scan_export(
         report[POSITION] = text.size
     elif inside and not final:
         report[SEEN] -= 1
-    report[TREES] = trees
-    report[NODES] = node
-    report[TOKENS] = word
+    filled[0] = trees
+    filled[1] = node
+    filled[2] = word

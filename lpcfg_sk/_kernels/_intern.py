@@ -13,7 +13,7 @@ class Symbols(NamedTuple):
 
     slots: np.ndarray  # int32, a power of two long; -1 is free
     hashes: np.ndarray  # int64, one a symbol
-    ends: np.ndarray  # int64; symbol i is pool[ends[i]:ends[i + 1]]
+    ends: np.ndarray  # int64; symbol i and a line end are pool[ends[i]:ends[i + 1]]
     pool: np.ndarray  # uint8
     count: np.ndarray  # int64[1]
 
@@ -25,27 +25,35 @@ def is_space(byte):
 
 
 @njit(nogil=True, cache=True)
-def hash_bytes(text, begin, stop, multiplier):
+def hash_step(key, byte, multiplier):
     """Polynomial hash modulo 2^31 - 1; a secret multiplier makes it universal."""
-    key = 0
-    for i in range(begin, stop):
-        key = key * multiplier + int(text[i]) + 1
-        key = (key & _MERSENNE) + (key >> 31)
-    return key
+    key = key * multiplier + byte + 1
+    return (key & _MERSENNE) + (key >> 31)
 
 
 @njit(nogil=True, cache=True)
 def intern(text, begin, stop, multiplier, symbols):
     """Id of the byte string ``text[begin:stop]``; room for it was reserved."""
+    key = 0
+    for i in range(begin, stop):
+        key = hash_step(key, int(text[i]), multiplier)
+    return intern_hashed(text, begin, stop, key, symbols)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def intern_hashed(text, begin, stop, key, symbols):
+    """Id of a byte string whose hash is known.
+
+    Inlined: passing the arrays costs as much as looking a short word up.
+    """
     slots, hashes, ends, pool, count = symbols
-    key = hash_bytes(text, begin, stop, multiplier)
     length = stop - begin
     mask = slots.size - 1
     slot = key & mask
     while slots[slot] >= 0:
         symbol = slots[slot]
-        if hashes[symbol] == key and ends[symbol + 1] - ends[symbol] == length:
-            offset = ends[symbol]
+        offset = ends[symbol]
+        if hashes[symbol] == key and ends[symbol + 1] - offset == length + 1:
             same = 0
             while same < length and pool[offset + same] == text[begin + same]:
                 same += 1
@@ -58,7 +66,9 @@ def intern(text, begin, stop, multiplier, symbols):
     offset = ends[symbol]
     for i in range(length):
         pool[offset + i] = text[begin + i]
-    ends[symbol + 1] = offset + length
+    # no symbol holds a line end, so that one call of Python decodes and splits all
+    pool[offset + length] = 10
+    ends[symbol + 1] = offset + length + 1
     count[0] = symbol + 1
     return symbol
 

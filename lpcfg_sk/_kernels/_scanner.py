@@ -9,19 +9,17 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._intern import intern, invalid_byte, is_space
+from lpcfg_sk._kernels._intern import hash_step, intern_hashed, invalid_byte, is_space
 
 #: What a scan reports, as indices into its ``report`` array.
 POSITION = 0  # where scanning stopped; the rest of the text is not used yet
 TREES = 1  # trees written to the columns
-NODES = 2
-TOKENS = 3
-SEEN = 4  # trees begun, good or bad
-FAULTS = 5  # faults found
-FAULT = 6  # code of the first fault
-FAULT_POSITION = 7
-FAULT_TREE = 8  # number of trees begun up to the first fault
-REPORT_SIZE = 9
+SEEN = 2  # trees begun, good or bad
+FAULTS = 3  # faults found
+FAULT = 4  # code of the first fault
+FAULT_POSITION = 5
+FAULT_TREE = 6  # number of trees begun up to the first fault
+REPORT_SIZE = 7
 
 #: Codes of faults.
 UNCLOSED = 1
@@ -53,30 +51,18 @@ class Columns(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def count_marks(text, begin):
-    """Number of opening brackets, tokens, and tokens that are no labels."""
+def count_marks(text):
+    """Number of opening brackets and of tokens, which bound what a scan emits."""
     n_open = 0
     n_tokens = 0
-    n_words = 0
-    outside = True
-    labels = False
-    for i in range(begin, text.size):
+    before = True
+    for i in range(text.size):
         byte = text[i]
-        if byte == _OPEN:
-            n_open += 1
-            outside = True
-            labels = True
-        elif byte == _CLOSE:
-            outside = True
-            labels = False
-        elif is_space(byte):
-            outside = True
-        elif outside:
-            n_tokens += 1
-            n_words += not labels
-            outside = False
-            labels = False
-    return n_open, n_tokens, n_words
+        between = (byte == 32) | ((byte >= 9) & (byte <= 13)) | (byte & 254 == _OPEN)
+        n_open += byte == _OPEN
+        n_tokens += before & (not between)
+        before = between
+    return n_open, n_tokens
 
 
 @njit(nogil=True, cache=True)
@@ -142,14 +128,19 @@ def _is_byte_order_mark(text, position):
 
 
 @njit(nogil=True, cache=True)
-def token_end(text, position):
-    """First position behind a token: a bracket, white space or the end."""
+def _token(text, position, multiplier):
+    """End of a token, its hash, and its first byte that is invalid or -1."""
+    begin = position
+    key = 0
+    odd = False
     while position < text.size:
-        byte = text[position]
-        if _OPEN <= byte <= _CLOSE or is_space(byte):
+        byte = int(text[position])
+        if byte <= _CLOSE and (byte >= _OPEN or is_space(byte)):
             break
+        odd |= byte == 0 or byte >= 128
+        key = hash_step(key, byte, multiplier)
         position += 1
-    return position
+    return position, key, invalid_byte(text, begin, position) if odd else -1
 
 
 @njit(nogil=True, cache=True)
@@ -187,7 +178,7 @@ def _next_tree(text, position, final, skip, comment, report):
             return stray, False
         code = STRAY_CLOSE if text[stray] == _CLOSE else STRAY_TEXT
         if code == STRAY_TEXT:
-            invalid = invalid_byte(text, stray, token_end(text, stray))
+            _, _, invalid = _token(text, stray, 0)
             if invalid >= 0:
                 stray = invalid
                 code = NUL if text[invalid] == 0 else UNDECODABLE
@@ -221,6 +212,7 @@ def scan_trees(
     root,
     symbols,
     columns,
+    filled,
     places,
     report,
 ):
@@ -253,6 +245,8 @@ def scan_trees(
     columns : Columns
         Output; a leaf is a pre-terminal with its word, a word with siblings is a
         node of its own with label -1.
+    filled : int64 array of shape (3,)
+        Trees, nodes and tokens in the columns already; brought up to date.
     places : int64 array of shape (trees, 2)
         Output: where each tree begins and ends in the text.
     report : int64 array
@@ -262,11 +256,9 @@ def scan_trees(
     report[:] = 0
     position = begin
     known = 0
-    trees = 0
-    first = 0
-    token_first = 0
-    node_offsets[0] = 0
-    token_offsets[0] = 0
+    trees = filled[0]
+    first = filled[1]
+    token_first = filled[2]
     while True:
         position, more = _next_tree(text, position, final, skip, comment, report)
         report[POSITION] = position
@@ -332,8 +324,7 @@ def scan_trees(
                 head += 1
                 while head < text.size and is_space(text[head]):
                     head += 1
-            tail = token_end(text, head)
-            invalid = invalid_byte(text, head, tail)
+            tail, key, invalid = _token(text, head, multiplier)
             if tail == text.size:
                 # the end cuts the tree off, perhaps within a character
                 position = tail
@@ -352,7 +343,7 @@ def scan_trees(
             else:
                 symbol = root
                 if head < tail:
-                    symbol = intern(text, head, tail, multiplier, symbols)
+                    symbol = intern_hashed(text, head, tail, key, symbols)
                 if not opens:
                     token[token_first + n_tokens] = symbol
                     n_tokens += 1
@@ -384,8 +375,9 @@ def scan_trees(
                 break
         elif complete:
             report[SEEN] += 1
-            places[trees, 0] = report[POSITION]
-            places[trees, 1] = position
+            places[report[TREES], 0] = report[POSITION]
+            places[report[TREES], 1] = position
+            report[TREES] += 1
             trees += 1
             first += n_nodes
             token_first += n_tokens
@@ -394,6 +386,6 @@ def scan_trees(
             report[POSITION] = position
         else:
             break
-    report[TREES] = trees
-    report[NODES] = first
-    report[TOKENS] = token_first
+    filled[0] = trees
+    filled[1] = first
+    filled[2] = token_first

@@ -20,7 +20,8 @@ def drop_traces(columns, trees, trace, pruned):
     trace : int
         Label of the leaves to remove.
     pruned : Columns
-        Output, as long as ``columns``.
+        Output, as long as ``columns``, or ``columns`` itself: nothing is written
+        ahead of what has been read.
 
     Returns
     -------
@@ -33,11 +34,15 @@ def drop_traces(columns, trees, trace, pruned):
     tree = 0
     pruned.node_offsets[0] = 0
     pruned.token_offsets[0] = 0
+    next_first = 0
+    next_token = 0
     for t in range(trees):
-        first = node_offsets[t]
-        token_first = token_offsets[t]
-        n_nodes = node_offsets[t + 1] - first
-        n_tokens = token_offsets[t + 1] - token_first
+        first = next_first
+        token_first = next_token
+        next_first = node_offsets[t + 1]
+        next_token = token_offsets[t + 1]
+        n_nodes = next_first - first
+        n_tokens = next_token - token_first
         # kept[k]: how many of the first k tokens stay
         kept = np.zeros(n_tokens + 1, dtype=np.int32)
         for i in range(first, first + n_nodes):

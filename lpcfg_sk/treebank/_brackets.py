@@ -15,6 +15,7 @@ TRACE = "-NONE-"
 ROOT = "ROOT"
 _UNLIMITED = 2**62
 _NO_SYMBOL = -2
+_BLOCK_NODES = 1 << 15
 _MESSAGES = {
     kernel.UNCLOSED: "the tree that starts here is never closed; a ')' is missing",
     kernel.STRAY_CLOSE: "a ')' that closes nothing; a '(' is missing before it",
@@ -58,7 +59,7 @@ class SymbolPool:
         if 2 * n > slots.size:
             slots = np.full(1 << (2 * n).bit_length(), -1, dtype=np.int32)
             rehash(hashes, len(self), slots)
-        pool = _grown(pool, int(ends[len(self)]) + n_bytes)
+        pool = _grown(pool, int(ends[len(self)]) + n_bytes + n_symbols)
         self.arrays = Symbols(slots, hashes, ends, pool, count)
 
     def add(self, string):
@@ -67,12 +68,10 @@ class SymbolPool:
         self.reserve(1, text.size)
         return int(intern(text, 0, text.size, self.multiplier, self.arrays))
 
-    def strings(self, ids):
-        """Decoded symbols with the given ids."""
-        ends = self.arrays.ends
-        pool = self.arrays.pool[: ends[len(self)]].tobytes()
-        bounds = zip(ends[ids].tolist(), ends[ids + 1].tolist(), strict=True)
-        return [pool[begin:end].decode() for begin, end in bounds]
+    def strings(self):
+        """All symbols, decoded."""
+        end = self.arrays.ends[len(self)]
+        return self.arrays.pool[:end].tobytes().decode().split("\n")[:-1]
 
 
 def _grown(array, size):
@@ -92,40 +91,62 @@ class TreeColumns:
         What the ids of the columns stand for.
     keep_traces : bool
         Whether leaves labelled ``-NONE-`` stay.
+    merge_words : bool, default=False
+        Whether words without a pre-terminal may come as only children, whose
+        parents then become their pre-terminals.
+
+    Attributes
+    ----------
+    block : Columns
+        Where the next trees are written to, behind those that ``filled`` counts.
+    filled : ndarray of int64, shape (3,)
+        Trees, nodes and tokens of the block.
+    n_dropped : int
+        Trees that held nothing but traces.
     """
 
-    def __init__(self, pool, *, keep_traces):
+    def __init__(self, pool, *, keep_traces, merge_words=False):
         self.pool = pool
         self.n_dropped = 0
         self._trace = _NO_SYMBOL if keep_traces else pool.add(TRACE)
+        self._merge_words = merge_words
         self._pieces = {name: [] for name in kernel.Columns._fields}
         self._counts = {"node_offsets": 0, "token_offsets": 0}
+        self.filled = np.zeros(3, dtype=np.int64)
+        self.block = _empty_columns(0, 0, 0)
 
-    def append(self, columns, trees, *, merge_words=False):
-        """Take over the first ``trees`` trees of a block's columns.
+    def reserve(self, trees, nodes, tokens):
+        """Make room in ``block`` for so many more trees, nodes and tokens.
 
-        Parameters
-        ----------
-        columns : Columns
-        trees : int
-        merge_words : bool, default=False
-            Whether words without a pre-terminal may be only children, so that
-            their parents have yet to become their pre-terminals.
+        Blocks collect the trees of many small files before they are looked
+        through for traces and put aside.
         """
-        nodes, tokens = columns.node_offsets[trees], columns.token_offsets[trees]
-        labels = columns.label[:nodes]
-        if (labels == self._trace).any() or (merge_words and (labels < 0).any()):
-            pruned = empty_columns(trees, nodes, tokens)
-            left = drop_traces(columns, trees, self._trace, pruned)
+        wanted = np.array([trees, nodes, tokens])
+        room = (
+            self.block.node_offsets.size - 1,
+            self.block.label.size,
+            self.block.token.size,
+        )
+        if (self.filled + wanted > room).any():
+            self._put_aside()
+            self.block = _empty_columns(*np.maximum(wanted, _BLOCK_NODES).tolist())
+
+    def _put_aside(self):
+        block = self.block
+        trees, nodes, tokens = self.filled.tolist()
+        self.filled[:] = 0
+        labels = block.label[:nodes]
+        if (labels == self._trace).any() or (self._merge_words and (labels < 0).any()):
+            left = drop_traces(block, trees, self._trace, block)
             self.n_dropped += trees - left[0]
-            columns, (trees, nodes, tokens) = pruned, left
+            trees, nodes, tokens = left
         for name in ("label", "size", "parent", "start", "stop"):
-            self._pieces[name].append(getattr(columns, name)[:nodes].copy())
-        self._pieces["token"].append(columns.token[:tokens].copy())
+            self._pieces[name].append(getattr(block, name)[:nodes].copy())
+        self._pieces["token"].append(block.token[:tokens].copy())
         for name, total in (("node_offsets", nodes), ("token_offsets", tokens)):
-            offsets = getattr(columns, name)[1 : trees + 1]
+            offsets = getattr(block, name)[1 : trees + 1]
             self._pieces[name].append(offsets + self._counts[name])
-            self._counts[name] += int(total)
+            self._counts[name] += total
 
     def finish(self, clean=None):
         """Join the pieces and give them tables of their own.
@@ -141,37 +162,44 @@ class TreeColumns:
             The eight columns, and the lists ``labels`` and ``tokens`` of the
             strings that occur, in order of first occurrence in the text.
         """
+        self._put_aside()
+        self.block = None
         state = {}
         for name, pieces in self._pieces.items():
             wide = name.endswith("offsets")
             empty = np.zeros(int(wide), dtype=np.int64 if wide else np.int32)
             state[name] = np.concatenate([empty, *pieces])
             pieces.clear()
-        state["label"], state["labels"] = self._table(state["label"], clean)
-        state["token"], state["tokens"] = self._table(state["token"], None)
+        names = self.pool.strings()
+        state["label"], state["labels"] = _table(state["label"], names, clean)
+        state["token"], state["tokens"] = _table(state["token"], names)
         return state
 
-    def _table(self, ids, clean):
-        used = np.zeros(len(self.pool) + 1, dtype=bool)
-        used[ids] = True
-        used = np.flatnonzero(used[:-1])
-        strings = self.pool.strings(used)
-        if clean is not None:
-            strings = map(clean, strings)
+
+def _table(ids, names, clean=None):
+    """Ids and names without the names that do not occur, or are cleaned away."""
+    used = np.zeros(len(names) + 1, dtype=bool)
+    used[ids] = True
+    used = np.flatnonzero(used[:-1])
+    mapped = np.full(len(names) + 1, -1, dtype=np.int32)
+    names = [names[i] for i in used.tolist()]
+    if clean is None:
+        mapped[used] = np.arange(used.size)
+    else:
         table = {}
-        mapped = np.full(len(self.pool) + 1, -1, dtype=np.int32)
-        mapped[used] = [table.setdefault(s, len(table)) for s in strings]
-        return mapped[ids], list(table)
+        names = map(clean, names)
+        mapped[used] = [table.setdefault(name, len(table)) for name in names]
+        names = list(table)
+    return mapped[ids], names
 
 
-def empty_columns(trees, nodes, tokens):
-    """Uninitialised columns with room for so many trees, nodes and tokens."""
+def _empty_columns(trees, nodes, tokens):
     node_columns = (np.empty(nodes, dtype=np.int32) for _ in range(5))
     return kernel.Columns(
         *node_columns,
-        np.empty(trees + 1, dtype=np.int64),
+        np.zeros(trees + 1, dtype=np.int64),
         np.empty(tokens, dtype=np.int32),
-        np.empty(trees + 1, dtype=np.int64),
+        np.zeros(trees + 1, dtype=np.int64),
     )
 
 
@@ -229,10 +257,10 @@ class BracketScanner:
             How many bytes are done with; the rest waits for more text.
         """
         array = np.frombuffer(text, dtype=np.uint8)
-        n_open, n_tokens, n_words = kernel.count_marks(array, 0)
+        n_open, n_tokens = kernel.count_marks(array)
         pool = self._columns.pool
         pool.reserve(n_tokens, array.size)
-        consumed = self._scan(array, 0, final, n_open, n_words, np.empty(0, np.int64))
+        consumed = self._scan(array, 0, final, n_open, n_tokens, np.empty(0, np.int64))
         if not final or consumed == array.size or self._stopped:
             return consumed
         if not self._skip:
@@ -245,7 +273,7 @@ class BracketScanner:
         # many of them is not read to its end for each.
         unclosed = kernel.unmatched_brackets(array, consumed)
         before = self.report.copy()
-        self._scan(array, consumed, final, n_open, n_words, unclosed)
+        self._scan(array, consumed, final, n_open, n_tokens, unclosed)
         if before[kernel.FAULTS]:
             first = slice(kernel.FAULT, kernel.REPORT_SIZE)
             self.report[first] = before[first]
@@ -259,8 +287,8 @@ class BracketScanner:
     def _stopped(self):
         return self.report[kernel.FAULTS] > 0 and not self._skip
 
-    def _scan(self, text, begin, final, n_open, n_words, unclosed):
-        columns = empty_columns(n_open, n_open + n_words, n_words)
+    def _scan(self, text, begin, final, n_open, n_tokens, unclosed):
+        self._columns.reserve(n_open, n_open + n_tokens, n_tokens)
         places = np.empty((n_open, 2), dtype=np.int64)
         kernel.scan_trees(
             text,
@@ -274,14 +302,12 @@ class BracketScanner:
             self._columns.pool.multiplier,
             self._root,
             self._columns.pool.arrays,
-            columns,
+            self._columns.block,
+            self._columns.filled,
             places,
             self.report,
         )
-        trees = self.report[kernel.TREES]
-        self.places = places[:trees]
-        if trees:
-            self._columns.append(columns, int(trees))
+        self.places = places[: self.report[kernel.TREES]]
         return int(self.report[kernel.POSITION])
 
 

@@ -11,10 +11,9 @@ from lpcfg_sk._kernels._scanner import (
     REPORT_SIZE,
     STRAY_TEXT,
     TOO_DEEP,
-    TREES,
     UNCLOSED,
 )
-from lpcfg_sk.treebank._brackets import _MESSAGES, _UNLIMITED, ROOT, empty_columns
+from lpcfg_sk.treebank._brackets import _MESSAGES, _UNLIMITED, ROOT
 
 NO_EDGE = "--"
 
@@ -78,8 +77,10 @@ class ExportScanner:
         pool = self._columns.pool
         # a line holds four strings of interest: word or number, label, edge, parent
         pool.reserve(4 * lines, array.size)
-        columns = empty_columns(lines, 2 * lines, lines)
-        edge = np.empty(2 * lines, dtype=np.int32)
+        self._columns.reserve(lines, 2 * lines, lines)
+        block, filled = self._columns.block, self._columns.filled
+        edge = np.empty(block.label.size, dtype=np.int32)
+        before = filled[1]
         kernel.scan_export(
             array,
             final,
@@ -91,24 +92,23 @@ class ExportScanner:
             pool.arrays,
             np.empty((lines, kernel.ROW_SIZE), dtype=np.int64),
             np.full(pool.arrays.hashes.size, -1, dtype=np.int32),
-            columns,
+            block,
+            filled,
             edge,
             self._state,
             self.report,
         )
-        trees = int(self.report[TREES])
-        if trees:
-            if self._keep_functions:
-                self._append_edges(columns, edge[: columns.node_offsets[trees]])
-            self._columns.append(columns, trees, merge_words=True)
+        if self._keep_functions:
+            nodes = slice(before, filled[1])
+            self._append_edges(block.label[nodes], edge[nodes])
         return int(self.report[POSITION])
 
-    def _append_edges(self, columns, edge):
-        label = columns.label[: edge.size]
+    def _append_edges(self, label, edge):
         with_edge = np.flatnonzero((label >= 0) & (edge != self._no_edge))
         pairs = np.stack([label[with_edge], edge[with_edge]], axis=1)
         pairs, which = np.unique(pairs, axis=0, return_inverse=True)
         pool = self._columns.pool
-        names = zip(pool.strings(pairs[:, 0]), pool.strings(pairs[:, 1]), strict=True)
-        joined = np.array([pool.add(f"{a}-{b}") for a, b in names], dtype=np.int32)
+        names = pool.strings()
+        joined = [pool.add(f"{names[a]}-{names[b]}") for a, b in pairs.tolist()]
+        joined = np.array(joined, dtype=np.int32)
         label[with_edge] = joined[which.reshape(-1)]
