@@ -315,7 +315,8 @@ class _Ballot:
             span = np.repeat(np.arange(n_spans), np.diff(part.offset))
             keys.append(span * n_brackets + self.brackets_of[number][part.bracket])
             weights.append(share * part.weight)
-            depths.append(part.depth)
+            # A bracket without weight has no depth.
+            depths.append(np.where(part.weight > 0, part.depth, 0.0))
             # Members may give one tag several names of their own.
             np.add.at(tag_weight.T, self.tags_of[number], share * part.tag_weight.T)
         key, place = np.unique(np.concatenate(keys), return_inverse=True)
