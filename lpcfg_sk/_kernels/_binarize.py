@@ -98,7 +98,7 @@ def binarize_trees(
         The pairs, packed as ``first << 32 | second``.
     pieces : int64
         Number of remembered labels; more than `max_pieces` means that the kernel
-        gave up.
+        gave up and the other results are not to be used.
     """
     n_trees = node_offsets.size - 1
     n_nodes = size.size
@@ -131,6 +131,8 @@ def binarize_trees(
     for t in range(n_trees):
         lo, hi = node_offsets[t], node_offsets[t + 1]
         for i in range(lo, hi):
+            if pieces > max_pieces:
+                break
             symbol = np.int64(label[i])
             if symbol < 0:
                 symbol = np.int64(n_labels)
@@ -225,14 +227,7 @@ def binarize_trees(
                 if count > n_known:
                     pieces += n_above + n_remembered
                     if pieces > max_pieces:
-                        return (
-                            out_label,
-                            out_start,
-                            out_stop,
-                            out_offsets,
-                            keys[:count],
-                            pieces,
-                        )
+                        break
                 if k < n_right or (k == n_right and n_left > 0):
                     out_label[out] = number
                     out_start[out] = start[i]
@@ -242,8 +237,6 @@ def binarize_trees(
                     c = children[k - n_right]
                     before[c] = number
                     before_stop[c] = stop[children[n_left]]
-        if pieces > max_pieces:
-            break
     return out_label, out_start, out_stop, out_offsets, keys[:count], pieces
 
 

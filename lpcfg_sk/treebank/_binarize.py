@@ -159,7 +159,7 @@ class TreeBinarizer(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"with horizontal={self.horizontal} and vertical={self.vertical} the "
                 f"labels of these trees would remember more than {_MAX_PIECES} labels "
-                "in all; choose a smaller horizontal, such as 2"
+                "in all; choose a smaller horizontal or vertical, such as 2"
             )
         size, parent = kernel.link_binary(start, stop, node_offsets)
         label, strings = self._label_strings(number, keys, treebank.labels.strings)

@@ -106,11 +106,8 @@ class RareWords(TransformerMixin, BaseEstimator):
         self.counts_ = {names[i]: int(total[i]) for i in np.flatnonzero(total).tolist()}
 
         self.classes_ = self._find_classes(names, counts, total)
-        kept = sorted(
-            names[i]
-            for i in np.flatnonzero(total >= self.min_count).tolist()
-            if names[i] not in self.classes_
-        )
+        often = {names[i] for i in np.flatnonzero(total >= self.min_count).tolist()}
+        kept = sorted(often.difference(self.classes_))
         self.vocabulary_ = {word: i for i, word in enumerate(kept)}
         ids = {s: len(kept) + i for i, s in enumerate(self.classes_)}
         often_first = np.flatnonzero(counts[:, 1] > counts[:, 0])

@@ -96,6 +96,13 @@ def test_a_node_with_50000_children(direction):
         TreeBinarizer(direction, horizontal=None).fit_transform(treebank)
 
 
+def test_endless_vertical_memory_is_refused():
+    treebank = Treebank(["(X (A a) " * 20_000 + "(A a)" + ")" * 20_000])
+    assert unbinarize(TreeBinarizer(vertical=50).fit_transform(treebank)) == treebank
+    with pytest.raises(ValueError, match="vertical=20000"):
+        TreeBinarizer(vertical=20_000).fit_transform(treebank)
+
+
 def test_all_siblings_are_remembered_up_to_a_limit():
     treebank = Treebank(["(NP " + "(NN b) " * 1000 + ")"])
     binary = TreeBinarizer(horizontal=None).fit_transform(treebank)
