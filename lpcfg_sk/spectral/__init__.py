@@ -1,1 +1,15 @@
 """Spectral learning of L-PCFGs."""
+
+from lpcfg_sk.spectral._decomposition import Projection
+from lpcfg_sk.spectral._sequences import (
+    tagged_sequences_to_treebank,
+    treebank_to_tagged_sequences,
+)
+from lpcfg_sk.spectral._spectral import SpectralLPCFG
+
+__all__ = [
+    "Projection",
+    "SpectralLPCFG",
+    "tagged_sequences_to_treebank",
+    "treebank_to_tagged_sequences",
+]

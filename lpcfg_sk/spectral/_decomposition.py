@@ -205,7 +205,8 @@ def _svd(phi, psi, share, k, solver, seed):
         )
     else:
         u, s, vt = _arpack(weighted.tocsr(), psi, k)
-    k = min(k, int(np.sum(s > 0)))
+    noise = s.max() * max(shape) * np.finfo(float).eps
+    k = min(k, int(np.sum(s > noise)))
     u, vt = svd_flip(u[:, :k], vt[:k])
     return u, s[:k], vt.T
 

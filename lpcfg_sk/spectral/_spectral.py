@@ -6,7 +6,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk.grammar import RuleIndex
+from lpcfg_sk.grammar import RuleIndex, coarse_pcfg
 from lpcfg_sk.grammar._rules import requested_states, weighted_trees
 from lpcfg_sk.spectral._decomposition import decompose, project
 from lpcfg_sk.spectral._moments import accumulate_moments, solve
@@ -45,7 +45,7 @@ class SpectralLPCFG(BaseLPCFG):
     smoothing : float, default=10.0
         Strength C of the interpolation of a rule's third moments with products of
         its lower moments (see Notes), in units of √count. None turns it off.
-    lexical_smoothing : float, default=0.5
+    lexical_smoothing : float, default=5.0
         Strength of the interpolation of the vector of a lexical rule with the mean
         vector of its pre-terminal, in the same units. None turns it off.
     lexicon_alpha : float, default=1.0
@@ -70,11 +70,11 @@ class SpectralLPCFG(BaseLPCFG):
         leading ones.
     decoder : str, default="auto"
         How :meth:`predict` chooses a tree, see :mod:`lpcfg_sk.decoding`.
-    prune_threshold : float, default=3e-4
-        Items whose marginal under the coarse PCFG is lower are left out of the
-        chart. None parses without pruning.
-    max_memory : float, default=2e9
-        Bytes that the charts of one sentence may take.
+    prune : float or None, default=3e-4
+        Chart items with a smaller posterior under a plain treebank PCFG are left
+        out. None (or 0) for full charts, which is exact and slow.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take.
     n_jobs : int, default=None
         Number of jobs, as in joblib. The result does not depend on it.
     verbose : int, default=0
@@ -130,8 +130,8 @@ class SpectralLPCFG(BaseLPCFG):
     Examples
     --------
     >>> from lpcfg_sk import SpectralLPCFG, Treebank, make_parser
-    >>> trees = Treebank(["(S (NP (D the) (N dog)) (VP (V saw) (NP her)))",
-    ...                   "(S (NP she) (VP (V ran)))"] * 4)
+    >>> trees = Treebank(["(S (NP (D the) (N dog)) (VP (V saw) (NP (D a) (N cat))))",
+    ...                   "(S (NP (D a) (N cat)) (VP (V ran)))"] * 4)
     >>> parser = make_parser(SpectralLPCFG(m=2)).fit(trees)
     >>> str(parser.predict([["the", "dog", "ran"]])[0])
     '(S (NP (D the) (N dog)) (VP (V ran)))'
@@ -149,7 +149,10 @@ class SpectralLPCFG(BaseLPCFG):
         "node_sampling": [StrOptions({"all", "one"})],
         "m_max": [None, Interval(Integral, 1, None, closed="left")],
         "memory": [None, str, Memory],
+        "random_state": ["random_state"],
     }
+
+    _uses_features = True
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class SpectralLPCFG(BaseLPCFG):
         *,
         scaling=5.0,
         smoothing=10.0,
-        lexical_smoothing=0.5,
+        lexical_smoothing=5.0,
         lexicon_alpha=1.0,
         rank_tol=1e-6,
         svd_solver="arpack",
@@ -165,19 +168,18 @@ class SpectralLPCFG(BaseLPCFG):
         m_max=None,
         memory=None,
         decoder="auto",
-        prune_threshold=3e-4,
-        max_memory=2e9,
+        prune=3e-4,
+        max_memory=2**31,
         n_jobs=None,
         verbose=0,
         random_state=None,
     ):
         super().__init__(
             decoder=decoder,
-            prune_threshold=prune_threshold,
+            prune=prune,
             max_memory=max_memory,
             n_jobs=n_jobs,
             verbose=verbose,
-            random_state=random_state,
         )
         self.m = m
         self.scaling = scaling
@@ -189,6 +191,7 @@ class SpectralLPCFG(BaseLPCFG):
         self.node_sampling = node_sampling
         self.m_max = m_max
         self.memory = memory
+        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, *, sample_weight=None):
@@ -233,7 +236,7 @@ class SpectralLPCFG(BaseLPCFG):
             index, inside, outside, weight, m, n_jobs=self.n_jobs
         )
         del inside, outside
-        self.grammar_ = solve(
+        grammar = solve(
             index,
             moments,
             smoothing=self.smoothing,
@@ -241,7 +244,8 @@ class SpectralLPCFG(BaseLPCFG):
             alpha=self.lexicon_alpha,
             weight=tree_weight,
         )
-        self._set_coarse(index, tree_weight)
+        coarse = coarse_pcfg(index, weight=tree_weight, alpha=self.lexicon_alpha)
+        self._set_model(grammar, coarse, X)
         names = index.nonterminals
         self.m_ = dict(zip(names, m.tolist(), strict=True))
         self.counts_ = dict(zip(names, counts.tolist(), strict=True))

@@ -1,0 +1,136 @@
+import numpy as np
+
+from lpcfg_sk.treebank import SymbolTable, Treebank
+from lpcfg_sk.utils._validation import check_treebank
+
+
+def tagged_sequences_to_treebank(sentences):
+    """Right-branching trees of tagged sentences.
+
+    A latent-variable hidden Markov model is an L-PCFG over such trees: the node
+    ``T>`` at position i emits the word i under its tag T, and hands on to position
+    i + 1. Every learner and every decoder of trees thus serves for sequences.
+
+    Parameters
+    ----------
+    sentences : iterable of sequences of (word, tag)
+        Tagged sentences, none of them empty.
+
+    Returns
+    -------
+    treebank : Treebank
+        One tree a sentence; its pre-terminals are the tags.
+
+    See Also
+    --------
+    treebank_to_tagged_sequences : The way back.
+
+    Notes
+    -----
+    This is the special case at the end of section 9 of Cohen et al. (2014), called
+    refinement hidden Markov model by Stratos, Rush, Cohen and Collins (2013).
+
+    Examples
+    --------
+    >>> from lpcfg_sk.spectral import tagged_sequences_to_treebank
+    >>> sentence = [("the", "DT"), ("dog", "NN"), ("barks", "VBZ")]
+    >>> str(tagged_sequences_to_treebank([sentence])[0])
+    '(DT> (DT the) (NN> (NN dog) (VBZ barks)))'
+    """
+    tags, tokens, lengths = {}, {}, []
+    tag, token = [], []
+    for row, sentence in enumerate(sentences):
+        before = len(token)
+        for pair in sentence:
+            try:
+                word, label = pair
+                if not (isinstance(word, str) and isinstance(label, str)):
+                    raise TypeError
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"sentence {row} holds {pair!r}; a tagged sentence is a sequence "
+                    "of (word, tag) pairs of str"
+                ) from None
+            token.append(tokens.setdefault(word, len(tokens)))
+            tag.append(tags.setdefault(label, len(tags)))
+        if len(token) == before:
+            raise ValueError(f"sentence {row} is empty; leave it out")
+        lengths.append(len(token) - before)
+    lengths = np.array(lengths, dtype=np.int64)
+    token_offsets = np.append(0, np.cumsum(lengths))
+    tag = np.array(tag, dtype=np.int64)
+    # In preorder: chain node and tag of each position, the last tag alone.
+    position = np.arange(len(tag)) - np.repeat(token_offsets[:-1], lengths)
+    length = np.repeat(lengths, lengths)
+    last = position == length - 1
+    size = np.where(last, 1, 2 * (length - position) - 1)
+    chain = {
+        "label": np.where(last, tag, tag + len(tags)),
+        "size": size,
+        "parent": np.where(position == 0, -1, 2 * (position - 1)),
+        "start": position,
+        "stop": np.where(last, position + 1, length),
+    }
+    leaf = {
+        "label": tag,
+        "size": np.ones_like(tag),
+        "parent": 2 * position,
+        "start": position,
+        "stop": position + 1,
+    }
+    kept = np.column_stack([np.ones_like(last), ~last]).ravel()
+    columns = {
+        name: np.column_stack([chain[name], leaf[name]]).ravel()[kept] for name in chain
+    }
+    return Treebank.from_columns(
+        **columns,
+        node_offsets=np.append(0, np.cumsum(2 * lengths - 1)),
+        token=token,
+        token_offsets=token_offsets,
+        labels=SymbolTable([*tags, *_chain_labels(tags)]),
+        tokens=SymbolTable(tokens),
+    )
+
+
+def treebank_to_tagged_sequences(X):
+    """Words and tags of trees.
+
+    Parameters
+    ----------
+    X : Treebank
+        Trees of any shape, such as the predictions of a tagger.
+
+    Returns
+    -------
+    sentences : list of list of (word, tag)
+        The tag is the label of the word's pre-terminal, None where it has none.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.spectral import treebank_to_tagged_sequences
+    >>> treebank_to_tagged_sequences(Treebank(["(S (NP (N dogs)) (VP (V bark)))"]))
+    [[('dogs', 'N'), ('bark', 'V')]]
+    """
+    X = check_treebank(
+        X, estimator="treebank_to_tagged_sequences", parsed=True, allow_empty=True
+    )
+    names = (*X.labels.strings, None)
+    tags = [names[a] for a in X.label[X.size == 1].tolist()]
+    bounds = X.token_offsets.tolist()
+    return [
+        list(zip(sentence, tags[begin : begin + len(sentence)], strict=True))
+        for sentence, begin in zip(X.sentences(), bounds[:-1], strict=True)
+    ]
+
+
+def _chain_labels(tags):
+    """One new label for each tag."""
+    taken, labels = set(tags), []
+    for tag in tags:
+        label = f"{tag}>"
+        while label in taken:
+            label += ">"
+        taken.add(label)
+        labels.append(label)
+    return labels
