@@ -160,7 +160,7 @@ class TreeColumns:
         -------
         columns : dict
             The eight columns, and the lists ``labels`` and ``tokens`` of the
-            strings that occur, in order of first occurrence in the text.
+            strings that occur, in order of first occurrence (``ROOT`` before all).
         """
         self._put_aside()
         self.block = None
