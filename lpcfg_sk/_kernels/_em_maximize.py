@@ -6,66 +6,118 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def complete_counts(
-    shapes, rule_offset, state_offset, rule_parent, binary, smoothing, counts, totals
+    shapes, rule_offset, state_offset, rule_parent, binary, counts, totals
 ):
-    """Multiply by the parameters, smooth, and add up the counts of each state.
+    """Multiply by the parameters (if any) and add up the counts of each state.
 
-    The counts of each rule become a mix of themselves and of the product of their
-    three marginals, which leaves the marginals as they are. `counts` is changed in
-    place; the counts of state h of a are added to ``totals[state_offset[a] + h]``.
+    `counts` is changed in place; the counts of state h of a are added to
+    ``totals[state_offset[a] + h]``.
+    """
+    for r in range(len(rule_parent)):
+        begin = rule_offset[r]
+        if len(binary):
+            tensor = binary[begin : rule_offset[r + 1]]
+            values = counts[begin : rule_offset[r + 1]]
+            for p in range(len(values)):
+                values[p] *= tensor[p]
+        n_pairs = shapes[r, 1] * shapes[r, 2]
+        state = totals[state_offset[rule_parent[r]] :]
+        for h in range(shapes[r, 0]):
+            state[h] += counts[begin + h * n_pairs : begin + (h + 1) * n_pairs].sum()
+
+
+@njit(nogil=True, cache=True)
+def normalize_rules(
+    shapes,
+    rule_offset,
+    state_offset,
+    rule_parent,
+    rule_left,
+    rule_right,
+    totals,
+    smoothing,
+    pooling,
+    counts,
+):
+    """Smooth the counts of each rule, and divide by those of its states, in place.
+
+    The counts c of a rule become (1 - smoothing) c + smoothing · |c| w ⊗ u ⊗ v, where
+    w, u, v are the relative marginals of c over the states of parent and children,
+    mixed with part `pooling` of what is general for the nonterminal (its `totals`).
+    The counts of the parents' states are as before. 0/0 is 0.
     """
     width = shapes.max() if len(shapes) else 0
+    by_state = np.empty(width)
     by_left = np.empty(width)
     by_right = np.empty(width)
     for r in range(len(rule_parent)):
         m, n_left, n_right = shapes[r, 0], shapes[r, 1], shapes[r, 2]
-        n_pairs = n_left * n_right
         values = counts[rule_offset[r] : rule_offset[r + 1]]
-        tensor = binary[rule_offset[r] : rule_offset[r + 1]]
-        for p in range(m * n_pairs):
-            values[p] *= tensor[p]
-        state = totals[state_offset[rule_parent[r]] :]
         cube = values.reshape((m, n_left, n_right))
-        by_left[:] = 0.0
-        by_right[:] = 0.0
+        a, b, c = rule_parent[r], rule_left[r], rule_right[r]
+        state = totals[state_offset[a] : state_offset[a + 1]]
         total = 0.0
+        if smoothing > 0.0:
+            by_state[:] = 0.0
+            by_left[:] = 0.0
+            by_right[:] = 0.0
+            for h in range(m):
+                for j in range(n_left):
+                    of_row = 0.0
+                    for k in range(n_right):
+                        of_row += cube[h, j, k]
+                        by_right[k] += cube[h, j, k]
+                    by_left[j] += of_row
+                    by_state[h] += of_row
+                total += by_state[h]
+        if total > 0.0:
+            _pool(by_state[:m], state, total, pooling)
+            _pool(
+                by_left[:n_left],
+                totals[state_offset[b] : state_offset[b + 1]],
+                total,
+                pooling,
+            )
+            _pool(
+                by_right[:n_right],
+                totals[state_offset[c] : state_offset[c + 1]],
+                total,
+                pooling,
+            )
         for h in range(m):
-            of_state = 0.0
+            if state[h] <= 0.0:
+                continue
+            keep = 1.0 / state[h]
+            if total == 0.0:
+                for j in range(n_left):
+                    for k in range(n_right):
+                        cube[h, j, k] *= keep
+                continue
+            weight = smoothing * total * (by_state[h] / state[h])
+            keep *= 1.0 - smoothing
             for j in range(n_left):
-                of_row = 0.0
+                product = weight * by_left[j]
                 for k in range(n_right):
-                    of_row += cube[h, j, k]
-                    by_right[k] += cube[h, j, k]
-                by_left[j] += of_row
-                of_state += of_row
-            state[h] += of_state
-            total += of_state
-        if smoothing == 0.0 or total == 0.0:
-            continue
-        for h in range(m):
-            of_state = 0.0
-            for j in range(n_left):
-                for k in range(n_right):
-                    of_state += cube[h, j, k]
-            for j in range(n_left):
-                product = smoothing * of_state * by_left[j] / (total * total)
-                for k in range(n_right):
-                    cube[h, j, k] = (1.0 - smoothing) * cube[
-                        h, j, k
-                    ] + product * by_right[k]
+                    cube[h, j, k] = keep * cube[h, j, k] + product * by_right[k]
+
+
+@njit(nogil=True, cache=True)
+def _pool(marginal, general, total, pooling):
+    """Divide by the total, and mix with the general distribution, in place."""
+    whole = general.sum()
+    for h in range(len(marginal)):
+        marginal[h] = (1.0 - pooling) * (marginal[h] / total) + pooling * (
+            general[h] / whole
+        )
 
 
 @njit(nogil=True, cache=True)
 def divide_rows(shapes, rule_offset, state_offset, rule_parent, totals, values):
     """Divide the row of each state by its total, in place; 0/0 stays 0."""
     for r in range(len(rule_parent)):
-        m = shapes[r, 0]
         n_pairs = shapes[r, 1] * shapes[r, 2]
         state = totals[state_offset[rule_parent[r]] :]
-        for h in range(m):
+        for h in range(shapes[r, 0]):
             if state[h] > 0.0:
                 begin = rule_offset[r] + h * n_pairs
-                row = values[begin : begin + n_pairs]
-                inverse = 1.0 / state[h]
-                for p in range(n_pairs):
-                    row[p] *= inverse
+                values[begin : begin + n_pairs] /= state[h]

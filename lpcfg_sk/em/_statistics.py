@@ -7,20 +7,13 @@ import numpy as np
 
 from lpcfg_sk._kernels._em import expected_counts, schedule
 from lpcfg_sk._parallel import CHUNK_WORK, cut_by_work, map_chunks
+from lpcfg_sk.grammar._estimates import Estimates
 
-__all__ = ["ExpectedCounts", "Parameters"]
+__all__ = ["ExpectedCounts"]
 
 #: A chunk has at least this many nodes for each rule: its counts are as large as
 #: the parameters, and adding them up must stay cheap beside computing them.
 _NODES_PER_RULE = 32
-
-
-class Parameters(NamedTuple):
-    """Parameters, or counts, of all rules of an index."""
-
-    binary: np.ndarray
-    lexical: np.ndarray
-    root: np.ndarray
 
 
 class _Chunk(NamedTuple):
@@ -72,14 +65,14 @@ class ExpectedCounts:
 
         Parameters
         ----------
-        parameters : Parameters
+        parameters : Estimates
             The current parameters.
         n_jobs : int, default=None
             Number of threads.
 
         Returns
         -------
-        counts : Parameters
+        counts : Estimates
             Expected counts; those of binary rules are still to be multiplied by
             the parameters.
         log_likelihood : float
@@ -112,7 +105,7 @@ class ExpectedCounts:
             for values in counts:
                 values.fill(0.0)
         except IndexError:
-            counts = Parameters(*(np.zeros_like(p) for p in parameters))
+            counts = Estimates(*(np.zeros_like(p) for p in parameters))
         layout = self.layout
         log_likelihood, lost = expected_counts(
             *chunk,

@@ -4,12 +4,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk._kernels._em_maximize import complete_counts, divide_rows
+from lpcfg_sk._kernels._em_maximize import (
+    complete_counts,
+    divide_rows,
+    normalize_rules,
+)
 from lpcfg_sk.grammar._arrays import GrammarArrays, offsets
 from lpcfg_sk.grammar._lexicon import smooth_lexicon
 from lpcfg_sk.grammar._lpcfg import LPCFG
 
-__all__ = ["Layout", "coarse_pcfg", "grammar_of_counts"]
+__all__ = ["Estimates", "Layout", "coarse_pcfg", "grammar_of_parameters", "maximize"]
+
+#: Part of a rule's marginals that is taken from its nonterminals in general. Without
+#: it a smoothed rule still has no probability in states that it was never seen with.
+_POOLING = 0.5
 
 
 class Layout(NamedTuple):
@@ -48,49 +56,115 @@ class Layout(NamedTuple):
             state_offset=offsets(m),
         )
 
-    def state_of_entries(self, labels):
+    def states(self, labels):
         """Return the state of each value of vectors of the given nonterminals."""
         m = self.n_states[labels]
-        ends = np.cumsum(m)
-        shift = np.repeat(self.state_offset[labels] - (ends - m), m)
+        shift = np.repeat(self.state_offset[labels] - offsets(m)[:-1], m)
         return np.arange(len(shift)) + shift
 
 
-def grammar_of_counts(index, layout, counts, *, weight=None, alpha=1.0, smoothing=0.0):
-    """Make a probabilistic grammar of (expected) counts.
+class Estimates(NamedTuple):
+    """Parameters, or counts, of all rules of an index, in a layout."""
+
+    binary: np.ndarray
+    lexical: np.ndarray
+    root: np.ndarray
+
+
+def maximize(index, layout, counts, *, parameters=None, smoothing=0.0):
+    """Turn counts into parameters, in place (the M-step).
 
     Parameters
     ----------
     index : RuleIndex
         The rules.
     layout : Layout
-        Where their counts lie.
-    counts : tuple of ndarray (binary, lexical, root)
-        Counts of rules with states; `binary` is overwritten by the parameters.
-    weight : ndarray of float64, default=None
-        Weights of the trees, for the lexicon.
+        Where counts and parameters lie.
+    counts : Estimates
+        Counts of the rules with states; overwritten by the parameters.
+    parameters : Estimates, default=None
+        By which the counts of binary rules are still to be multiplied.
+    smoothing : float, default=0.0
+        Part of each binary rule's counts that is replaced by the product of their
+        three marginals, each of which is mixed evenly with the distribution of the
+        nonterminal's states in general; and part of P(x | a, h) that is replaced
+        by P(x | a). The counts of states stay the same.
+
+    Returns
+    -------
+    totals : ndarray of float64, shape (n_states of all nonterminals,)
+        Counts of the states.
+    """
+    states = layout.states(index.lex_label)
+    totals = np.bincount(
+        states, weights=counts.lexical, minlength=layout.state_offset[-1]
+    )
+    where = (layout.shapes, layout.rule_offset, layout.state_offset, index.rule_parent)
+    factor = np.ones(0) if parameters is None else parameters.binary
+    complete_counts(*where, factor, counts.binary, totals)
+    children = (index.rule_left, index.rule_right)
+    normalize_rules(*where, *children, totals, smoothing, _POOLING, counts.binary)
+    if smoothing > 0:
+        _smooth_emissions(index, layout, totals, smoothing, counts.lexical)
+    counts.lexical[:] = divide(counts.lexical, totals[states])
+    counts.root[:] = divide(counts.root, counts.root.sum())
+    return totals
+
+
+def _smooth_emissions(index, layout, totals, smoothing, counts):
+    """Mix P(x | a, h) with P(x | a), in place; state totals are as before."""
+    length = layout.n_states[index.lex_label]
+    entry = np.repeat(np.arange(len(length)), length)
+    of_entry = np.bincount(entry, weights=counts, minlength=len(length))
+    of_label = np.bincount(
+        index.lex_label, weights=of_entry, minlength=len(layout.n_states)
+    )
+    states = layout.states(index.lex_label)
+    emitted = np.bincount(states, weights=counts, minlength=len(totals))
+    counts *= 1.0 - smoothing
+    counts += smoothing * divide(
+        emitted[states] * of_entry[entry], of_label[index.lex_label][entry]
+    )
+
+
+def grammar_of_parameters(index, layout, parameters, totals, *, weight=None, alpha=1.0):
+    """Make a grammar of maximum-likelihood parameters, with a smoothed lexicon.
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The rules, and the trees that were counted.
+    layout : Layout
+        Where the parameters lie.
+    parameters : Estimates
+        The parameters.
+    totals : ndarray of float64
+        Counts of the states, see :func:`maximize`.
+    weight : ndarray of float64, shape (n_trees,), default=None
+        Weights of the trees.
     alpha : float, default=1.0
         Strength of the lexicon's smoothing, see :func:`smooth_lexicon`.
-    smoothing : float, default=0.0
-        Part of each rule's counts that is replaced by the product of their
-        marginals.
 
     Returns
     -------
     LPCFG
     """
-    binary, lexical, root = counts
+    emitted = parameters.lexical * totals[layout.states(index.lex_label)]
     lexicon = smooth_lexicon(
-        index, layout.n_states, lexical, weight=weight, alpha=alpha
+        index, layout.n_states, emitted, weight=weight, alpha=alpha
     )
-    states = layout.state_of_entries(lexicon.lex_label)
-    totals = np.bincount(
-        states, weights=lexicon.lexical, minlength=layout.state_offset[-1]
+    before = np.bincount(
+        layout.states(index.lex_label), weights=emitted, minlength=len(totals)
     )
-    ones = np.ones_like(binary)
-    where = (layout.shapes, layout.rule_offset, layout.state_offset, index.rule_parent)
-    complete_counts(*where, ones, smoothing, binary, totals)
-    divide_rows(*where, totals, binary)
+    states = layout.states(lexicon.lex_label)
+    after = totals - before
+    after += np.bincount(states, weights=lexicon.lexical, minlength=len(totals))
+    binary = parameters.binary
+    if np.any(np.isin(index.rule_parent, index.lex_label)):
+        # Nonterminals with words and with children share their probability.
+        binary = binary.copy()
+        where = (layout.shapes, layout.rule_offset, layout.state_offset)
+        divide_rows(*where, index.rule_parent, divide(after, totals), binary)
     arrays = GrammarArrays(
         n_states=layout.n_states.astype(np.int32),
         rule_parent=index.rule_parent,
@@ -101,10 +175,10 @@ def grammar_of_counts(index, layout, counts, *, weight=None, alpha=1.0, smoothin
         word_offset=lexicon.word_offset,
         lex_label=lexicon.lex_label,
         lex_offset=lexicon.lex_offset,
-        lexical=divide(lexicon.lexical, totals[states]),
+        lexical=divide(lexicon.lexical, after[states]),
         root_label=index.root_label,
         root_offset=layout.root_offset,
-        root=divide(root, root.sum()),
+        root=parameters.root,
     )
     return LPCFG.from_arrays(
         index.nonterminals, lexicon.words, arrays, unknown_word=lexicon.unknown_word
@@ -138,15 +212,19 @@ def coarse_pcfg(index, *, weight=None, alpha=1.0):
     (array([0.8]), array([0.667]))
     """
     layout = Layout.build(index, np.ones(len(index.nonterminals), dtype=np.int64))
-    counts = (
+    counts = Estimates(
         index.rule_counts(weight),
         index.lexical_counts(weight),
         index.root_counts(weight),
     )
-    return grammar_of_counts(index, layout, counts, weight=weight, alpha=alpha)
+    totals = maximize(index, layout, counts)
+    return grammar_of_parameters(
+        index, layout, counts, totals, weight=weight, alpha=alpha
+    )
 
 
 def divide(numerator, denominator):
     """Return the quotient, 0 where the denominator is 0."""
+    denominator = np.broadcast_to(denominator, np.shape(numerator))
     out = np.zeros_like(numerator, dtype=np.float64)
     return np.divide(numerator, denominator, out=out, where=denominator != 0)

@@ -1,0 +1,334 @@
+"""L-PCFGs by expectation maximisation."""
+
+import sys
+import warnings
+from collections.abc import Mapping
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk.em._heldout import HeldOut, choose_held_out
+from lpcfg_sk.em._task import LEARNER, WARM, Task
+from lpcfg_sk.exceptions import ConvergenceWarning
+from lpcfg_sk.grammar._estimates import coarse_pcfg
+from lpcfg_sk.grammar._rules import RuleIndex, weighted_trees
+from lpcfg_sk.utils._validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    fit_context,
+)
+
+__all__ = ["EMLPCFG"]
+
+#: Trees to hold out at the least; fewer say nothing.
+_FEWEST_HELD_OUT = 5
+
+
+class EMLPCFG(BaseLPCFG):
+    """Latent-variable PCFG by expectation maximisation.
+
+    The nonterminals of the trees are split into latent states, and the
+    probabilities of the split rules are those that make the trees likely. EM finds
+    a local maximum, so the start matters, and it fits the training trees too well
+    if nothing stops it: smoothing and held-out trees do.
+
+    Parameters
+    ----------
+    m : int, dict or callable, default=8
+        Number of latent states: one for all nonterminals; a number for some by
+        name (1 for the others); or ``m(nonterminal, count) -> int``. A nonterminal
+        has at most one state for ten occurrences, and one if it occurs at roots
+        only.
+    init : "perturb" or learner, default="perturb"
+        Where to start. "perturb": relative frequencies of rules, divided evenly over
+        the states and multiplied by random numbers. A learner (fitted or not) of
+        a probabilistic grammar, such as :class:`PivotLPCFG`: its grammar, mixed
+        with 3% of uniform; `m` is then the learner's own.
+    max_iter : int, default=100
+        Most iterations of a run.
+    tol : float, default=0.05
+        A run ends when the mean log probability of a tree has grown by less than
+        this in `n_iter_no_change` iterations; on held-out trees where there are any.
+    n_init : int, default=1
+        Number of random starts; the best is kept, by its score on held-out trees,
+        or by likelihood where there are none. 1 where `init` is a learner.
+    smoothing : float, default=0.1
+        Part of each rule's probability that is shared between states: the counts of
+        a rule are mixed with the product of their marginals over the states of
+        parent and children, in each iteration. 0 is plain EM.
+    lexicon_alpha : float, default=1.0
+        Strength, in tokens, of the mix of each word with its signature class.
+    validation_fraction : float or None, default=0.1
+        Part of the trees that is held out to choose the number of iterations; the
+        model is then trained on all trees for that number. None, or fewer than
+        five such trees: until `tol` or `max_iter`.
+    n_iter_no_change : int, default=5
+        Number of iterations that must gain `tol`.
+    warm_start : bool, default=False
+        Whether fit goes on from the last fit, for the number of iterations that
+        `max_iter` and `tol` allow, without holding out trees.
+    decoder : {"auto", "mbr", "max-marginal", "max-rule-product", "viterbi"}, \
+default="auto"
+        Which tree :meth:`predict` returns; "auto" is "mbr".
+    prune : float or None, default=3e-4
+        Chart items with a smaller posterior under `coarse_` are left out.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take.
+    n_jobs : int, default=None
+        Number of threads. Does not change a bit of the result.
+    verbose : int, default=0
+        Whether to report each iteration (on standard error).
+    random_state : int, RandomState instance or None, default=None
+        Source of randomness of the start and of the choice of held-out trees.
+
+    Attributes
+    ----------
+    grammar_ : LPCFG
+        The model.
+    coarse_ : LPCFG
+        The plain PCFG of the training trees, which prunes charts.
+    m_ : dict of str to int
+        Number of latent states of each nonterminal.
+    n_iter_ : int
+        Number of iterations of the model.
+    converged_ : bool
+        Whether the run ended before `max_iter`.
+    lower_bounds_ : list of float
+        Mean log likelihood of a training tree before each iteration.
+    lower_bound_ : float
+        The last of them.
+    validation_scores_ : list of float
+        Mean log probability of a held-out tree after each iteration of the run that
+        chose `n_iter_`; empty where nothing was held out.
+
+    See Also
+    --------
+    PCFG : The grammar without latent states.
+    SpectralLPCFG, PivotLPCFG : Learners without local optima.
+
+    Notes
+    -----
+    The E-step computes the expected counts of the split rules by the inside-outside
+    algorithm on the given trees (figure 2 of [1]_), the M-step divides them by those
+    of the parents' states. Without smoothing the likelihood never falls, and a
+    :class:`ConvergenceWarning` says so if it does; with smoothing no such guarantee
+    exists. Held-out trees are chosen by their content, so the result depends neither on
+    the order of the trees nor on whether a tree is repeated or weighted.
+
+    Interrupted by the keyboard, fit leaves the model of the last iteration.
+
+    References
+    ----------
+    .. [1] Cohen, Stratos, Collins, Foster and Ungar (2014). Spectral learning of
+       latent-variable PCFGs: algorithms and sample complexity. JMLR 15.
+    .. [2] Matsuzaki, Miyao and Tsujii (2005). Probabilistic CFG with latent
+       annotations. ACL.
+    .. [3] Petrov, Barrett, Thibaux and Klein (2006). Learning accurate, compact, and
+       interpretable tree annotation. ACL.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import EMLPCFG, Treebank
+    >>> trees = Treebank(["(S (A x) (A y))", "(S (A y) (A x))"] * 10)
+    >>> model = EMLPCFG(m=2, smoothing=0, tol=1e-6, random_state=0).fit(trees)
+    >>> model.m_
+    {'A': 2, 'S': 1}
+    >>> bool(model.score_samples(["(S (A x) (A y))"]) > -1)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        "m": [Interval(Integral, 1, None, closed="left"), Mapping, callable],
+        "init": [StrOptions({"perturb"}), HasMethods("fit")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "smoothing": [Interval(Real, 0, 1, closed="both")],
+        "lexicon_alpha": [Interval(Real, 0, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        **BaseLPCFG._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        m=8,
+        *,
+        init="perturb",
+        max_iter=100,
+        tol=0.05,
+        n_init=1,
+        smoothing=0.1,
+        lexicon_alpha=1.0,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        warm_start=False,
+        decoder="auto",
+        prune=3e-4,
+        max_memory=2**31,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+    ):
+        super().__init__(
+            decoder=decoder,
+            prune=prune,
+            max_memory=max_memory,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.m = m
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.smoothing = smoothing
+        self.lexicon_alpha = lexicon_alpha
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Learn from a treebank.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees over pre-terminals (see :class:`TreeBinarizer`).
+        y : None
+            Ignored.
+        sample_weight : array-like of float, shape (n_trees,), default=None
+            How often each tree counts.
+
+        Returns
+        -------
+        self : EMLPCFG
+        """
+        X, weight = weighted_trees(X, sample_weight, self)
+        index = RuleIndex.from_treebank(X)
+        coarse = coarse_pcfg(index, weight=weight, alpha=self.lexicon_alpha)
+        rng = check_random_state(self.random_state)
+        seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init + 1)
+        task = Task(self, X, index, weight, coarse)
+        warm = self.warm_start and hasattr(self, "grammar_")
+        if warm:
+            self._train(task, [WARM])
+        else:
+            starts = [LEARNER] if self.init != "perturb" else seeds[1:].tolist()
+            held = self._hold_out(index, weight, seeds[0])
+            if held.any():
+                self._train_for_chosen_time(task, starts, held)
+            else:
+                self._train(task, starts)
+        if not self.converged_:
+            warnings.warn(
+                f"EM did not converge in {self.max_iter} iterations; increase max_iter "
+                "or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _hold_out(self, index, weight, seed):
+        """Choose the held-out trees, none if that would be too few."""
+        fraction = self.validation_fraction
+        if fraction is None or fraction * weight.sum() < _FEWEST_HELD_OUT:
+            return np.zeros(index.n_trees, dtype=bool)
+        return choose_held_out(index, weight, fraction, seed)
+
+    def _train(self, task, starts):
+        """Run EM from each start until it converges, and keep the likeliest."""
+        best = None
+        for start in starts:
+            run = task.run(start)
+            watch = _Watch(self.tol, self.n_iter_no_change)
+            converged = False
+            while not converged and len(run.lower_bounds) < self.max_iter:
+                self._step(task, run)
+                converged = watch.is_idle(run.lower_bounds[-1])
+            if best is None or run.lower_bounds[-1] > best.lower_bounds[-1]:
+                best, self.converged_ = run, converged
+        self.validation_scores_ = []
+        self._publish(task, best)
+
+    def _train_for_chosen_time(self, task, starts, held):
+        """Choose start and number of iterations by held-out trees, then use all."""
+        training = task.take(~held)
+        best = (-np.inf,)
+        for start in starts:
+            run = training.run(start, task.n_states)
+            held_out = HeldOut(
+                task.index.take(held),
+                training.index,
+                run.layout,
+                task.weight[held],
+                training.weight,
+                self.lexicon_alpha,
+            )
+            watch = _Watch(self.tol, self.n_iter_no_change)
+            scores, converged = [], False
+            while not converged and len(scores) < self.max_iter:
+                self._step(training, run)
+                scores.append(held_out.score(run.estimates, run.totals))
+                converged = watch.is_idle(scores[-1])
+                if self.verbose:
+                    sys.stderr.write(f"  held-out trees {scores[-1]:.4f}\n")
+            if max(scores) > best[0]:
+                best = (max(scores), start, scores, converged)
+        _, start, scores, converged = best
+        run = task.run(start)
+        for _ in range(int(np.argmax(scores)) + 1):
+            self._step(task, run)
+        self.validation_scores_ = scores
+        self.converged_ = converged
+        self._publish(task, run)
+
+    def _step(self, task, run):
+        """Do one iteration; an interrupt leaves the model of the one before."""
+        try:
+            run.step()
+        except KeyboardInterrupt:
+            if run.totals is not None:
+                self.converged_ = False
+                self.validation_scores_ = []
+                self._publish(task, run)
+            raise
+        if self.verbose:
+            sys.stderr.write(
+                f"EMLPCFG iteration {len(run.lower_bounds)}: mean log likelihood "
+                f"{run.lower_bounds[-1]:.4f}\n"
+            )
+
+    def _publish(self, task, run):
+        """Make the model of a run that of the estimator."""
+        grammar = run.grammar(self.lexicon_alpha)
+        self.m_ = grammar.m
+        self.lower_bounds_ = run.lower_bounds
+        self.lower_bound_ = run.lower_bounds[-1]
+        self.n_iter_ = len(run.lower_bounds)
+        self._emissions = run.estimates.lexical
+        self._set_model(grammar, task.coarse, task.treebank)
+
+
+class _Watch:
+    """Tells when a score has stopped growing."""
+
+    def __init__(self, tol, patience):
+        self.tol = tol
+        self.patience = patience
+        self.reached = -np.inf
+        self.idle = 0
+
+    def is_idle(self, score):
+        """Return whether the last scores did not gain `tol` together."""
+        self.idle += 1
+        if score >= self.reached + self.tol:
+            self.reached, self.idle = score, 0
+        return self.idle >= self.patience

@@ -1,0 +1,174 @@
+"""Held-out trees: which they are, and how well a model predicts them."""
+
+import hashlib
+import itertools
+
+import numpy as np
+
+from lpcfg_sk._kernels._tree_inside_outside import tree_values
+from lpcfg_sk.grammar._arrays import find_keys, ragged_indices
+from lpcfg_sk.grammar._estimates import divide
+from lpcfg_sk.grammar._lexicon import smooth_lexicon
+
+__all__ = ["HeldOut", "choose_held_out"]
+
+#: Probability of a rule that is not in the training part. It is a constant of the
+#: score, which is compared between iterations only.
+_UNSEEN = 1e-4
+
+
+def choose_held_out(index, weight, fraction, seed):
+    """Choose the trees that are held out.
+
+    The choice depends on the content of a tree and on the seed, so it does not
+    depend on the order of the trees, equal trees are never on both sides, and a
+    tree of weight 2 is as good as two copies of it.
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The trees.
+    weight : ndarray of float64, shape (n_trees,)
+        Weights of the trees.
+    fraction : float
+        Part of the weight to hold out.
+    seed : int
+        Another seed chooses other trees.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_trees,)
+        True for held-out trees; neither all nor none if there are two different
+        trees.
+    """
+    content = np.where(index.rule >= 0, index.rule, -1 - index.entry).astype("<i4")
+    salt = int(seed).to_bytes(8, "little")
+    bounds = index.node_offsets.tolist()
+    digest = np.array(
+        [
+            int.from_bytes(
+                hashlib.blake2b(
+                    content[lo:hi].tobytes(), digest_size=8, salt=salt
+                ).digest(),
+                "little",
+            )
+            for lo, hi in itertools.pairwise(bounds)
+        ],
+        dtype=np.uint64,
+    )
+    kinds, kind = np.unique(digest, return_inverse=True)
+    mass = np.bincount(kind, weights=weight, minlength=len(kinds))
+    before = np.cumsum(mass) - mass
+    held = before < fraction * mass.sum()
+    held[-1] = False
+    return held[kind]
+
+
+class HeldOut:
+    """Mean log probability of held-out trees.
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The held-out trees.
+    training : RuleIndex
+        The other trees, with the same rules and ids.
+    layout : Layout
+        Where parameters lie.
+    weight, training_weight : ndarray of float64
+        Weights of the trees of both.
+    alpha : float
+        Strength of the lexicon's smoothing.
+    """
+
+    def __init__(self, index, training, layout, weight, training_weight, alpha):
+        self.index = index
+        self.training = training
+        self.layout = layout
+        self.weight = weight
+        self.training_weight = training_weight
+        self.alpha = alpha
+        self.unseen_rules = np.flatnonzero(training.rule_counts() == 0)
+        self.unseen_roots = np.flatnonzero(training.root_counts() == 0)
+
+    def score(self, parameters, totals):
+        """Return the weighted mean log probability.
+
+        A rule that no training tree has gets a small constant probability, with
+        the states of its children as they are in general. The lexicon is
+        smoothed as it is in the final model.
+
+        Parameters
+        ----------
+        parameters : Estimates
+            Parameters; those of rules without training trees are used as scratch.
+        totals : ndarray of float64
+            Counts of the states.
+
+        Returns
+        -------
+        float
+        """
+        index, layout = self.index, self.layout
+        m, first = layout.n_states, layout.state_offset
+        of_label = np.repeat(np.arange(len(m)), m)
+        of_nonterminal = np.bincount(of_label, weights=totals)[of_label]
+        share = np.where(
+            of_nonterminal > 0, divide(totals, of_nonterminal), 1.0 / m[of_label]
+        )
+        for r in self.unseen_rules:
+            b, c = index.rule_left[r], index.rule_right[r]
+            pairs = np.outer(
+                share[first[b] : first[b + 1]], share[first[c] : first[c + 1]]
+            )
+            piece = parameters.binary[layout.rule_offset[r] : layout.rule_offset[r + 1]]
+            piece.reshape(layout.shapes[r])[:] = _UNSEEN * pairs
+        for k in self.unseen_roots:
+            a = index.root_label[k]
+            piece = parameters.root[layout.root_offset[k] : layout.root_offset[k + 1]]
+            piece[:] = _UNSEEN * share[first[a] : first[a + 1]]
+        _, logs = tree_values(
+            0,
+            index.n_trees,
+            index.node_offsets,
+            index.size,
+            index.label,
+            np.where(index.rule >= 0, index.rule, index.entry),
+            index.top,
+            m,
+            layout.rule_offset,
+            parameters.binary,
+            layout.lex_offset,
+            self._lexicon(parameters, totals),
+            layout.root_offset,
+            parameters.root,
+        )
+        for r in self.unseen_rules:
+            parameters.binary[layout.rule_offset[r] : layout.rule_offset[r + 1]] = 0.0
+        for k in self.unseen_roots:
+            parameters.root[layout.root_offset[k] : layout.root_offset[k + 1]] = 0.0
+        return float(np.average(logs, weights=self.weight))
+
+    def _lexicon(self, parameters, totals):
+        """Smoothed emission probabilities of the lexical rules of the index."""
+        layout, training = self.layout, self.training
+        states = layout.states(training.lex_label)
+        lexicon = smooth_lexicon(
+            training,
+            layout.n_states,
+            parameters.lexical * totals[states],
+            weight=self.training_weight,
+            alpha=self.alpha,
+        )
+        n_labels = len(layout.n_states)
+        word = np.repeat(np.arange(len(lexicon.words)), np.diff(lexicon.word_offset))
+        keys = word * n_labels + lexicon.lex_label
+        wanted = training.lex_word.astype(np.int64) * n_labels + training.lex_label
+        found = find_keys(keys, wanted)
+        length = layout.n_states[training.lex_label]
+        vectors = lexicon.lexical[ragged_indices(lexicon.lex_offset[found], length)]
+        vectors = divide(vectors, totals[states])
+        entry = np.repeat(np.arange(len(length)), length)
+        empty = np.bincount(entry, weights=vectors, minlength=len(length)) == 0
+        vectors[empty[entry]] = _UNSEEN
+        return vectors

@@ -1,0 +1,92 @@
+"""One run of EM: from a starting point to a number of iterations or a fixed point."""
+
+import warnings
+
+from lpcfg_sk.em._statistics import ExpectedCounts
+from lpcfg_sk.exceptions import ConvergenceWarning
+from lpcfg_sk.grammar._estimates import grammar_of_parameters, maximize
+
+__all__ = ["EMRun"]
+
+
+class EMRun:
+    """EM on some trees.
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The trees.
+    layout : Layout
+        Where parameters lie.
+    weight : ndarray of float64, shape (n_trees,)
+        Weights of the trees.
+    estimates : Estimates
+        Where to start; belongs to the run from now on.
+    smoothing : float
+        See :func:`maximize`.
+    n_jobs : int or None
+        Number of threads.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        The current parameters.
+    totals : ndarray of float64 or None
+        Expected counts of the states under the parameters of one iteration ago.
+    lower_bounds : list of float
+        Mean log likelihood of a tree before each iteration.
+    """
+
+    def __init__(self, index, layout, weight, estimates, *, smoothing, n_jobs):
+        self.index = index
+        self.layout = layout
+        self.weight = weight
+        self.estimates = estimates
+        self.smoothing = smoothing
+        self.n_jobs = n_jobs
+        self.totals = None
+        self.lower_bounds = []
+        self._counts = ExpectedCounts(index, layout, weight)
+
+    def step(self):
+        """Do one iteration."""
+        counts, log_likelihood, lost = self._counts(self.estimates, n_jobs=self.n_jobs)
+        mass = self.weight.sum()
+        if lost > 0:
+            raise ValueError(
+                f"Trees with {lost:g} of the weight {mass:g} have probability zero "
+                "under the starting point; start from one that can generate them."
+            )
+        self.lower_bounds.append(float(log_likelihood / mass))
+        totals = maximize(
+            self.index,
+            self.layout,
+            counts,
+            parameters=self.estimates,
+            smoothing=self.smoothing,
+        )
+        # One assignment: an interrupt finds either the old or the new state.
+        old, (self.estimates, self.totals) = self.estimates, (counts, totals)
+        self._counts.recycle(old)
+        if self.smoothing > 0 or len(self.lower_bounds) < 2:
+            return
+        before, now = self.lower_bounds[-2:]
+        if now < before - 1e-9 * abs(before):
+            warnings.warn(
+                f"The likelihood fell by {before - now:.3g} in iteration "
+                f"{len(self.lower_bounds) - 1}, which EM should never do; the "
+                "parameters may have lost too many digits.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def grammar(self, alpha):
+        """Return the grammar, with the lexicon smoothed by `alpha`."""
+        return grammar_of_parameters(
+            self.index,
+            self.layout,
+            self.estimates,
+            self.totals,
+            weight=self.weight,
+            alpha=alpha,
+        )
