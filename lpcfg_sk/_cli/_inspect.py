@@ -20,12 +20,13 @@ def run(arguments):
 
     parser = load(arguments.model)
     grammar = parser[-1].grammar_
-    if arguments.label is not None:
+    label = arguments.label
+    if label is not None:
         states = [
             describe_state(grammar, arguments.label, h, top=arguments.top).assign(
                 state=h
             )
-            for h in range(grammar.m.get(arguments.label, 1))
+            for h in range(grammar.m.get(label, 1))
         ]
         table = pd.concat(states, ignore_index=True)
         emit_table(table, as_json=arguments.json, index=False)

@@ -11,7 +11,7 @@ def add_arguments(parser):
         "-n",
         "--states",
         type=positive,
-        help="states to keep; all that matter if absent",
+        help="states to keep, default all",
     )
     parser.add_argument("--json", action="store_true", help="write JSON")
 

@@ -19,12 +19,10 @@ def add_arguments(parser):
     parser.add_argument(
         "--marginals",
         action="store_true",
-        help="write span posteriors instead of trees",
+        help="write span posteriors, no trees",
     )
     parser.add_argument("--tags", action="store_true", help="tokens are word/TAG")
-    parser.add_argument(
-        "--json", action="store_true", help="write one JSON value a line"
-    )
+    parser.add_argument("--json", action="store_true", help="one JSON value a line")
     parser.add_argument(
         "--batch", type=positive, default=100, help="sentences parsed together"
     )

@@ -29,9 +29,7 @@ def run(arguments):
     from lpcfg_sk.inspection import results_table
 
     if arguments.learner == "pcfg":
-        raise ValueError(
-            "a plain PCFG has no latent states to choose; use --learner em"
-        )
+        raise ValueError("a plain PCFG has no latent states; use --learner em")
     if arguments.cv < 2:
         raise ValueError("--cv needs at least 2 folds")
     treebank = trees_of(arguments, arguments.treebank)
