@@ -49,9 +49,10 @@ class EMLPCFG(BaseLPCFG):
         with 3% of uniform; `m` is then the learner's own.
     max_iter : int, default=100
         Most iterations of a run.
-    tol : float, default=0.05
+    tol : float or None, default=0.05
         A run ends when the mean log probability of a tree has grown by less than
         this in `n_iter_no_change` iterations; on held-out trees where there are any.
+        None for exactly `max_iter` iterations.
     n_init : int, default=1
         Number of random starts; the best is kept, by its score on held-out trees,
         or by likelihood where there are none. 1 where `init` is a learner.
@@ -144,7 +145,7 @@ default="auto"
         "m": [Interval(Integral, 1, None, closed="left"), Mapping, callable],
         "init": [StrOptions({"perturb"}), HasMethods("fit")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "smoothing": [Interval(Real, 0, 1, closed="both")],
         "lexicon_alpha": [Interval(Real, 0, None, closed="left")],
@@ -227,7 +228,7 @@ default="auto"
                 self._train_for_chosen_time(task, starts, held)
             else:
                 self._train(task, starts)
-        if not self.converged_:
+        if not self.converged_ and self.tol is not None:
             warnings.warn(
                 f"EM did not converge in {self.max_iter} iterations; increase max_iter "
                 "or tol.",
@@ -328,6 +329,8 @@ class _Watch:
 
     def is_idle(self, score):
         """Return whether the last scores did not gain `tol` together."""
+        if self.tol is None:
+            return False
         self.idle += 1
         if score >= self.reached + self.tol:
             self.reached, self.idle = score, 0

@@ -11,7 +11,7 @@ _BINARISATIONS = {
 
 # A fixed, small number of iterations: members need not be the best alone, and
 # different local optima are what a vote lives on.
-_EM = {"max_iter": 20, "smoothing": 0.05, "validation_fraction": None, "tol": 0.0}
+_EM = {"max_iter": 20, "smoothing": 0.05, "validation_fraction": None, "tol": None}
 
 
 def make_ensemble(

@@ -23,7 +23,7 @@ TRAIN, TEST = TREES[:120], TREES[120:]
 def members():
     return [
         ("right", make_parser(PCFG())),
-        ("em", make_parser(EMLPCFG(2, max_iter=3, validation_fraction=None, tol=0.0))),
+        ("em", make_parser(EMLPCFG(2, max_iter=3, validation_fraction=None, tol=None))),
         ("left", make_parser(PCFG(), direction="left", horizontal=1)),
     ]
 
