@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk.features._names import FeatureNames
 from lpcfg_sk.features._node import Node
 from lpcfg_sk.features._productions import Productions
 from lpcfg_sk.grammar._arrays import find_keys
@@ -128,19 +129,19 @@ class _NodeFeatures(TransformerMixin, BaseEstimator):
             Such as ``inside:rule=NP->DT NN``.
         """
         check_is_fitted(self)
-        names = []
-        for template, keys in zip(
-            self._template_list(), self.vocabularies_, strict=True
-        ):
-            if callable(template):
-                prefix = f"{self._block}:{_callable_name(template)}="
-                names.extend(f"{prefix}{key}" for key in keys)
-            else:
-                prefix, named = f"{self._block}:{template}=", self._named[template]
-                names.extend(
-                    prefix + named.name(key, self.productions_) for key in keys
-                )
-        return np.array(names, dtype=object)
+        return np.array(self._names()[:], dtype=object)
+
+    def _names(self):
+        templates = self._template_list()
+        return FeatureNames(
+            [
+                f"{self._block}:{_callable_name(t) if callable(t) else t}="
+                for t in templates
+            ],
+            [None if callable(t) else self._named[t] for t in templates],
+            self.vocabularies_,
+            self.productions_,
+        )
 
     def _template_list(self):
         if self.templates == "cohen2013":
@@ -174,7 +175,7 @@ class _NodeFeatures(TransformerMixin, BaseEstimator):
             block.data *= factors.astype(block.dtype)[block.indices]
         return X.replace(
             blocks={**X.blocks, self._block: block},
-            block_names={**X.block_names, self._block: None},
+            block_names={**X.block_names, self._block: self._names()},
         )
 
     def __sklearn_tags__(self):
