@@ -3,11 +3,13 @@
 from lpcfg_sk.pivot._anchors import fast_anchor_words
 from lpcfg_sk.pivot._cca import CCA, cca
 from lpcfg_sk.pivot._decomposition import PivotDecomposition, pivot_decomposition
+from lpcfg_sk.pivot._pivot_lpcfg import PivotLPCFG
 from lpcfg_sk.pivot._simplex import simplex_least_squares
 
 __all__ = [
     "CCA",
     "PivotDecomposition",
+    "PivotLPCFG",
     "cca",
     "fast_anchor_words",
     "pivot_decomposition",

@@ -1,0 +1,284 @@
+from numbers import Integral, Real
+
+import numpy as np
+
+from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk.grammar import RuleIndex, coarse_pcfg
+from lpcfg_sk.grammar._estimates import Layout, grammar_of_parameters, maximize
+from lpcfg_sk.grammar._rules import requested_states, weighted_trees
+from lpcfg_sk.pivot._rules import expected_counts
+from lpcfg_sk.pivot._states import PivotOptions, node_states
+from lpcfg_sk.spectral._decomposition import decompose, project
+from lpcfg_sk.utils._validation import (
+    Interval,
+    StrOptions,
+    check_treebank,
+    fit_context,
+)
+
+_BLOCKS = ("inside", "outside")
+
+
+class PivotLPCFG(BaseLPCFG):
+    r"""Latent-variable PCFG learnt from pivot features, with provable guarantees.
+
+    Each latent state of a nonterminal is assumed to have a pivot: a feature of inside
+    trees, and one of outside trees, that occurs with this state only.  Pivots are the
+    corners of a convex hull that can be found, and every other feature is a mixture of
+    them; then the rules follow from a concave maximisation.  There are no local optima,
+    and unlike the spectral method this one estimates probabilities: the grammar can be
+    sampled from, its states have names (``pivots_``), and it is an excellent start
+    for EM, ``EMLPCFG(init=PivotLPCFG(m=16))``.
+
+    Parameters
+    ----------
+    m : int, dict or callable, default=8
+        Number of latent states of each nonterminal: one number, a mapping of
+        nonterminals to numbers (1 for those not named), or
+        ``m(nonterminal, count) -> int``.  It is cut to the numerical rank of the
+        features' co-occurrence; a nonterminal that occurs only at roots has one state.
+    scaling : float, default=5.0
+        Feature i is multiplied by √(M / (count_i + scaling)) before the singular
+        value decomposition (a smoothed CCA).
+    anchor_min_count : float, default=20.0
+        Least number of nodes that have a feature if it is to be a pivot; lowered for
+        nonterminals with fewer than two such features a state.
+    prior : float, default=5.0
+        Number of nodes by which the posterior p(h | f) of each feature is drawn
+        towards p(h).
+    tempering : float, default=0.5
+        A node with K features contributes the product of their likelihoods to the power
+        :math:`K^{-tempering}`: 0 takes the features as independent given the
+        state, 1 takes their geometric mean.  Without effect for one feature.
+    max_iter : int, default=3
+        Most iterations of the concave maximisation of each rule.  A few are best for
+        real data, where convergence means overfitting.
+    tol : float, default=1e-6
+        It ends earlier when more iterations could add no more to the mean log
+        likelihood of a rule's nodes.
+    matching_max_iter : int, default=20
+        Most iterations that match the states found from inside features with
+        those found from outside features.
+    solver : {"pairwise", "frank-wolfe"}, default="pairwise"
+        Simplex-constrained least squares, see
+        :func:`~lpcfg_sk.pivot.simplex_least_squares`.
+    smoothing : float, default=0.05
+        Part of each rule's probability that is shared between states: its counts are
+        mixed with the product of their marginals.
+    lexicon_alpha : float, default=1.0
+        Strength, in tokens, of the mix of each word with its signature class.  0 turns
+        it off; unknown words are then impossible.
+    decoder : {"auto", "mbr", "max-marginal", "max-rule-product", "viterbi"}, \
+default="auto"
+        Which tree :meth:`predict` returns; "auto" is "mbr".
+    prune : float or None, default=3e-4
+        Chart items with a smaller posterior under ``coarse_`` are left out.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take.
+    n_jobs : int, default=None
+        Number of threads.  Does not change a bit of the result.
+    verbose : int, default=0
+        How much to say during long work.
+
+    Attributes
+    ----------
+    grammar_ : LPCFG
+        The grammar; its parameters are probabilities.
+    coarse_ : LPCFG
+        The plain PCFG of the training trees, which prunes charts.
+    m_ : dict of str to int
+        Number of states of each nonterminal.
+    pivots_ : dict of str to list of str
+        The inside feature that is the pivot of each state; empty for nonterminals with
+        one state.
+    n_iter_ : int
+        Largest number of iterations of a rule.
+    converged_ : bool
+        Whether all rules ended by `tol`; they need not.
+    counts_ : dict of str to float
+        Number of nodes of each nonterminal in training.
+
+    See Also
+    --------
+    EMLPCFG : Goes on from here.
+    pivot_decomposition : The decomposition of one matrix.
+
+    Notes
+    -----
+    Figure 1 of [1]_.  Step 1 is done for all features together (section 6.2): features
+    of all templates lie in the same hull.  Step 2 maximises
+
+    .. math:: \sum_n \log \sum_{h_1,h_2,h_3} t(h_1,h_2,h_3 | a \to b\,c)\,
+              \hat s(o_n | h_1, a)\, \hat r(t_n | h_2, b)\, \hat r(t'_n | h_3, c)
+
+    over the nodes n of a rule, where the likelihood of an inside or outside tree is
+    the tempered product over its features.  The paper instead adds up the objective
+    over all combinations of one feature of each kind; for one feature they are the
+    same, and exact moments then give the exact grammar (with ``scaling=0, prior=0,
+    smoothing=0, lexicon_alpha=0`` and enough iterations).  Lexical and root
+    parameters (section 6.1) are sums of p(h | inside tree, outside tree).
+
+    References
+    ----------
+    .. [1] S. B. Cohen and M. Collins (2014). A provably correct learning algorithm for
+       latent-variable PCFGs. ACL.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import PivotLPCFG, Treebank, make_parser
+    >>> trees = Treebank(["(S (NP (D the) (N dog)) (VP (V saw) (NP her)))",
+    ...                   "(S (NP she) (VP (V ran)))"] * 4)
+    >>> parser = make_parser(PivotLPCFG(m=2)).fit(trees)
+    >>> str(parser.predict([["the", "dog", "ran"]])[0])
+    '(S (NP (D the) (N dog)) (VP (V ran)))'
+    """
+
+    _parameter_constraints: dict = {
+        "m": [Interval(Integral, 1, None, closed="left"), dict, callable],
+        "scaling": [Interval(Real, 0, None, closed="left")],
+        "anchor_min_count": [Interval(Real, 0, None, closed="left")],
+        "prior": [Interval(Real, 0, None, closed="left")],
+        "tempering": [Interval(Real, 0, 1, closed="both")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "matching_max_iter": [Interval(Integral, 0, None, closed="left")],
+        "solver": [StrOptions({"pairwise", "frank-wolfe"})],
+        "smoothing": [Interval(Real, 0, 1, closed="both")],
+        "lexicon_alpha": [Interval(Real, 0, None, closed="left")],
+        **BaseLPCFG._parameter_constraints,
+    }
+
+    _uses_features = True
+
+    def __init__(
+        self,
+        m=8,
+        *,
+        scaling=5.0,
+        anchor_min_count=20.0,
+        prior=5.0,
+        tempering=0.5,
+        max_iter=3,
+        tol=1e-6,
+        matching_max_iter=20,
+        solver="pairwise",
+        smoothing=0.05,
+        lexicon_alpha=1.0,
+        decoder="auto",
+        prune=3e-4,
+        max_memory=2**31,
+        n_jobs=None,
+        verbose=0,
+    ):
+        super().__init__(
+            decoder=decoder,
+            prune=prune,
+            max_memory=max_memory,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.m = m
+        self.scaling = scaling
+        self.anchor_min_count = anchor_min_count
+        self.prior = prior
+        self.tempering = tempering
+        self.max_iter = max_iter
+        self.tol = tol
+        self.matching_max_iter = matching_max_iter
+        self.solver = solver
+        self.smoothing = smoothing
+        self.lexicon_alpha = lexicon_alpha
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Learn a grammar from trees with features.
+
+        Parameters
+        ----------
+        X : Treebank
+            Binary trees that carry the blocks of :class:`InsideFeatures` and
+            :class:`OutsideFeatures`.
+        y : None
+            Ignored.
+        sample_weight : array-like of float, shape (n_trees,), default=None
+            Weights of the trees.
+
+        Returns
+        -------
+        self : object
+        """
+        X, tree_weight = weighted_trees(X, sample_weight, self)
+        check_treebank(X, estimator=self, blocks=_BLOCKS)
+        index = RuleIndex.from_treebank(X)
+        weight = index.node_weight(tree_weight)
+        counts = index.label_counts(tree_weight)
+        states = self._find_states(X, index, weight, counts)
+        layout = Layout.build(index, states.n_states)
+        estimates, self.n_iter_, self.converged_ = expected_counts(
+            index,
+            layout,
+            states,
+            weight,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+        )
+        totals = maximize(index, layout, estimates, smoothing=self.smoothing)
+        grammar = grammar_of_parameters(
+            index,
+            layout,
+            estimates,
+            totals,
+            weight=tree_weight,
+            alpha=self.lexicon_alpha,
+        )
+        coarse = coarse_pcfg(index, weight=tree_weight, alpha=self.lexicon_alpha)
+        self._set_model(grammar, coarse, X)
+        names = X.block_names["inside"]
+        self.pivots_ = {
+            a: [str(i) if names is None else names[i] for i in pivots.tolist()]
+            for a, pivots in zip(index.nonterminals, states.anchors, strict=True)
+        }
+        self.m_ = dict(zip(index.nonterminals, states.n_states.tolist(), strict=True))
+        self.counts_ = dict(zip(index.nonterminals, counts.tolist(), strict=True))
+        return self
+
+    def _find_states(self, X, index, weight, counts):
+        """Step 1: projections by CCA, and the states that they show."""
+        m = requested_states(self.m, index.nonterminals, counts)
+        below = np.zeros(len(m), dtype=bool)
+        below[index.rule_left] = below[index.rule_right] = True
+        m[~below] = 1
+        blocks = [X.blocks[name] for name in _BLOCKS]
+        projections = decompose(
+            *blocks,
+            index.label,
+            weight,
+            m,
+            scaling=self.scaling,
+            solver="arpack",
+            seed=None,
+            n_jobs=self.n_jobs,
+        )
+        m = np.array(
+            [_rank(p.singular_values, k) for p, k in zip(projections, m, strict=True)]
+        )
+        vectors = [
+            project(block, index.label, projections, name, m)
+            for block, name in zip(blocks, _BLOCKS, strict=True)
+        ]
+        options = PivotOptions(
+            anchor_min_count=self.anchor_min_count,
+            prior=self.prior,
+            tempering=self.tempering,
+            solver=self.solver,
+            matching_max_iter=self.matching_max_iter,
+            tol=self.tol,
+        )
+        return node_states(X, index, weight, m, *vectors, options, n_jobs=self.n_jobs)
+
+
+def _rank(singular_values, m):
+    """Number of singular values, of the first m, that are not rounding errors."""
+    largest = singular_values.max(initial=0.0)
+    return max(1, int(np.sum(singular_values[:m] > 1e-6 * largest)))
