@@ -295,6 +295,9 @@ def assemble(treebank, names, rows, *, binarized):
         stop=columns[3],
         node_offsets=node_offsets,
         labels=tuple(known),
+        # What comes out are plain trees, whatever words the model saw.
+        word=treebank.token,
+        words=treebank.tokens,
         tag=np.array([*tags, -1], dtype=np.int32)[treebank.tag],
         binarized=binarized,
     )

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::lpcfg_sk.exceptions.ParseFailureWarning"
 )
 
+FIXED = {"max_iter": 3, "validation_fraction": None, "tol": None}
 TREES = load_toy(160)
 TRAIN, TEST = TREES[:120], TREES[120:]
 
@@ -23,7 +24,7 @@ TRAIN, TEST = TREES[:120], TREES[120:]
 def members():
     return [
         ("right", make_parser(PCFG())),
-        ("em", make_parser(EMLPCFG(2, max_iter=3, validation_fraction=None, tol=None))),
+        ("em", make_parser(EMLPCFG(2, random_state=0, **FIXED))),
         ("left", make_parser(PCFG(), direction="left", horizontal=1)),
     ]
 

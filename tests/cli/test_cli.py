@@ -1,0 +1,188 @@
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lpcfg_sk._cli import main
+from lpcfg_sk.datasets import load_toy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    trees = load_toy(120)
+    trees[:100].write(folder / "train.ptb")
+    trees[100:].write(folder / "test.ptb")
+    train, model = str(folder / "train.ptb"), str(folder / "pcfg")
+    status = main(["train", train, "-o", model, "--learner", "pcfg"])
+    assert status == 0
+    return folder
+
+
+def run(capsys, *arguments):
+    status = main([str(a) for a in arguments])
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+def parse(monkeypatch, capsys, text, *arguments):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    return run(capsys, "parse", *arguments)
+
+
+def test_train_says_what_it_made(folder, capsys):
+    status, out, err = run(
+        capsys,
+        "train",
+        folder / "train.ptb",
+        "-o",
+        folder / "em",
+        "-m",
+        2,
+        "--learner",
+        "em",
+    )
+    assert status == 0, err
+    assert "em from 100 trees" in out
+    assert (folder / "em").stat().st_size > 0
+
+
+def test_parse_keeps_lines(folder, capsys, monkeypatch):
+    sentence = " ".join(load_toy(1)[0].words())
+    status, out, err = parse(
+        monkeypatch, capsys, f"{sentence}\n\n{sentence}\n", folder / "pcfg"
+    )
+    assert status == 0, err
+    lines = out.split("\n")
+    assert lines[0].startswith("(")
+    assert lines[1] == ""
+    assert lines[2] == lines[0]
+
+
+def test_parse_kbest_marginals_tags_json(folder, capsys, monkeypatch):
+    tree = load_toy(1)[0]
+    sentence = " ".join(tree.words())
+    _, out, _ = parse(monkeypatch, capsys, sentence, folder / "pcfg", "--kbest", 3)
+    scores = [float(line.split("\t")[0]) for line in out.splitlines()]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+    _, out, _ = parse(
+        monkeypatch, capsys, sentence, folder / "pcfg", "--kbest", 2, "--json"
+    )
+    assert len(json.loads(out)) == 2
+    _, out, _ = parse(
+        monkeypatch, capsys, sentence, folder / "pcfg", "--marginals", "--json"
+    )
+    assert {"label", "start", "end", "marginal"} <= set(json.loads(out)[0])
+    tagged = " ".join(
+        f"{w}/{t}" for w, t in zip(tree.words(), tree.tags(), strict=True)
+    )
+    _, out, _ = parse(monkeypatch, capsys, tagged, folder / "pcfg", "--tags", "--json")
+    assert json.loads(out)["tree"].startswith("(")
+    status, _, err = parse(monkeypatch, capsys, "word", folder / "pcfg", "--tags")
+    assert status == 1
+    assert "line 1: expected word/TAG" in err
+
+
+def test_evaluate_in_three_layouts(folder, capsys):
+    gold = folder / "test.ptb"
+    status, out, _ = run(capsys, "evaluate", gold, gold)
+    assert status == 0
+    assert "Bracketing FMeasure       = 100.00" in out
+    _, out, _ = run(capsys, "evaluate", gold, gold, "--summary")
+    assert "100" in out
+    _, out, _ = run(capsys, "evaluate", gold, gold, "--json", "--params", "none")
+    assert json.loads(out)["all"]
+
+
+def test_select_and_inspect(folder, capsys):
+    status, out, err = run(
+        capsys,
+        "select",
+        folder / "train.ptb",
+        "-m",
+        "1,2",
+        "--cv",
+        2,
+        "--json",
+        "--learner",
+        "spectral",
+    )
+    assert status == 0, err
+    assert {row["m"] for row in json.loads(out)} == {1, 2}
+    status, out, _ = run(capsys, "inspect", folder / "pcfg")
+    assert status == 0
+    assert "nonterminal" in out
+    _, out, _ = run(capsys, "inspect", folder / "pcfg", "--label", "NP", "--json")
+    assert json.loads(out)[0]["kind"] == "rule"
+
+
+def test_minimize(folder, capsys):
+    status, out, err = run(
+        capsys, "minimize", folder / "pcfg", "-n", 5, "-o", folder / "wta", "--json"
+    )
+    assert status == 0, err
+    assert json.loads(out)[1]["states"] == 5
+    assert (folder / "wta").exists()
+
+
+def test_demo_prints_a_table(capsys):
+    status, out, err = run(capsys, "demo", "--trees", 100, "--json")
+    assert status == 0, err
+    rows = {row["model"]: row["f1"] for row in json.loads(out)}
+    assert len(rows) >= 4
+    assert rows["PCFG"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["nope"], 2, "invalid choice"),
+        ([], 2, "COMMAND"),
+        (["train", "missing.ptb", "-o", "x"], 1, "missing.ptb"),
+        (["parse", "missing"], 1, "No such file"),
+        (["select", "x", "-m", "0"], 2, "whole number"),
+        (["select", "x", "--learner", "pcfg"], 1, "no latent states"),
+        (["evaluate", "missing", "missing"], 1, "missing"),
+    ],
+)
+def test_errors_are_one_line(arguments, status, message, capsys):
+    found, out, err = run(capsys, *arguments)
+    assert found == status
+    assert out == ""
+    assert message in err
+    assert "Traceback" not in err
+    if status == 1:
+        assert len(err.splitlines()) == 1
+
+
+def test_malformed_trees_are_located(tmp_path, capsys):
+    bad = tmp_path / "bad.ptb"
+    bad.write_text("(S (NP a) (VP b))\n(S (NP a)\n")
+    status, _, err = run(capsys, "train", bad, "-o", tmp_path / "m")
+    assert status == 1
+    assert "bad.ptb, line 2" in err
+    assert not (tmp_path / "m").exists()
+
+
+def test_help_and_version(capsys):
+    assert main(["--help"]) == 0
+    assert "demo" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert "lpcfg_sk" in capsys.readouterr().out
+
+
+def test_a_closed_pipe_is_no_error(folder):
+    environment = {**os.environ, "PYTHONWARNINGS": ""}
+    program = f'"{sys.executable}" -m lpcfg_sk inspect "{folder / "pcfg"}"'
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {program} | head -n 1"],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert done.returncode == 0
+    assert "Error" not in done.stderr

@@ -1,0 +1,91 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from lpcfg_sk import CFG, EMLPCFG, PCFG, MarginEMPCFG, SpectralLPCFG, make_parser
+from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.inspection import (
+    ChartDisplay,
+    ConvergenceDisplay,
+    LatentStateDisplay,
+    SingularValueDisplay,
+    StateCurveDisplay,
+)
+
+plt = pytest.importorskip("matplotlib.pyplot")
+
+TREES = load_toy(80)
+GRAMMAR = CFG.from_string("S -> 'a' S | 'b' S | 'c'")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def em():
+    return make_parser(
+        EMLPCFG(3, max_iter=3, tol=None, validation_fraction=None, random_state=0)
+    ).fit(TREES)
+
+
+def test_singular_values_of_a_pipeline():
+    spectral = make_parser(SpectralLPCFG(4, random_state=0)).fit(TREES)
+    display = SingularValueDisplay.from_estimator(spectral, most=3).plot()
+    assert len(display.lines_) == 3
+    assert display.ax_.get_yscale() == "log"
+    one = SingularValueDisplay.from_estimator(spectral, nonterminals=["NP"])
+    assert list(one.singular_values) == ["NP"]
+    with pytest.raises(ValueError, match="no singular values for ZZ"):
+        SingularValueDisplay.from_estimator(spectral, nonterminals=["ZZ"])
+    with pytest.raises(ValueError, match="PCFG does not have"):
+        SingularValueDisplay.from_estimator(make_parser(PCFG()).fit(TREES))
+
+
+def test_convergence_of_em_and_of_margins(em):
+    display = ConvergenceDisplay.from_estimator(em).plot()
+    assert display.name == "log likelihood"
+    assert len(display.line_.get_xdata()) == 3
+    model = MarginEMPCFG(GRAMMAR).fit([["a", "c"], ["c"]])
+    assert ConvergenceDisplay.from_estimator(model).name == "log-loss"
+    with pytest.raises(ValueError, match="PCFG does not have"):
+        ConvergenceDisplay.from_estimator(make_parser(PCFG()).fit(TREES))
+
+
+def test_state_curves():
+    table = pd.DataFrame(
+        {
+            "m": [2, 4, 2, 4],
+            "horizontal": [0, 0, 1, 1],
+            "mean_score": [0.6, 0.7, 0.65, 0.72],
+            "std_score": 0.01,
+            "rank": [4, 2, 3, 1],
+        }
+    )
+    display = StateCurveDisplay(table).plot()
+    assert len(display.containers_) == 2
+    assert len(StateCurveDisplay(table[:2]).plot().containers_) == 1
+    with pytest.raises(ValueError, match="no columns"):
+        StateCurveDisplay(table, x="s")
+
+
+def test_chart_of_a_sentence(em):
+    words = TREES[0].words()
+    _, ax = plt.subplots()
+    display = ChartDisplay.from_estimator(em, words).plot(ax)
+    assert display.ax_ is ax
+    heat = display.image_.get_array()
+    assert heat.shape == (len(words), len(words))
+    assert heat[0, -1] == pytest.approx(1.0, abs=0.05)
+    lower = np.tril_indices(len(words), -1)
+    assert np.ma.getmaskarray(heat)[lower].all()
+    np_only = ChartDisplay.from_estimator(em, words, label="NP").plot()
+    assert np_only.image_.get_array().max() <= 1.0 + 1e-9
+
+
+def test_latent_states(em):
+    display = LatentStateDisplay.from_estimator(em, "NP").plot()
+    assert len(display.bars_) == em[-1].grammar_.m["NP"]
+    assert display.ax_.get_title() == "NP"

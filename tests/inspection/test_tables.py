@@ -1,0 +1,129 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    RandomizedSearchCV,
+)
+
+from lpcfg_sk import CFG, EMLPCFG, LPCFG, PCFG, MarginEMPCFG, Tree, make_parser
+from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.inspection import (
+    compare,
+    describe_state,
+    results_table,
+    state_table,
+    tree_diff,
+)
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::lpcfg_sk.exceptions.ParseFailureWarning"
+)
+GRAMMAR = CFG.from_string("S -> 'a' S | 'b' S | 'c'")
+SENTENCES = [["a", "c"], ["a", "a", "c"], ["c"], ["b", "c"]] * 4
+LATENT = LPCFG.from_parameters(
+    binary={("S", "A", "A"): np.full((1, 2, 2), 0.25)},
+    lexical={("A", "x"): [1.0, 0.25], ("A", "y"): [0.0, 0.75]},
+    root={"S": [1.0]},
+)
+
+
+def test_results_of_every_search():
+    base = MarginEMPCFG(GRAMMAR)
+    grid = {"s": [0.5, 1.0, 2.0], "rule_order": ["frequency", "grammar"]}
+    searches = [
+        GridSearchCV(base, grid, cv=2),
+        RandomizedSearchCV(base, grid, n_iter=3, cv=2, random_state=0),
+        HalvingGridSearchCV(base, grid, cv=2, min_resources=8, random_state=0),
+    ]
+    for search in searches:
+        table = results_table(search.fit(SENTENCES))
+        assert len(table) == len(search.cv_results_["params"])
+        assert table["rank"].is_monotonic_increasing
+        assert {"s", "rule_order", "mean_score", "std_score"} <= set(table.columns)
+    assert "iteration" in table.columns
+
+
+def test_names_are_short_where_they_can_be():
+    parser = make_parser(PCFG())
+    search = GridSearchCV(
+        parser, {"binarize__horizontal": [0, 1], "learner__prune": [3e-4]}, cv=2
+    ).fit(load_toy(40))
+    assert list(results_table(search).columns[:2]) == ["horizontal", "prune"]
+
+
+def test_several_scores():
+    def length(estimator, X, y=None):
+        return float(len(X))
+
+    search = GridSearchCV(
+        MarginEMPCFG(GRAMMAR),
+        {"s": [0.5, 1.0]},
+        cv=2,
+        scoring={"length": length, "other": length},
+        refit="other",
+    ).fit(SENTENCES)
+    table = results_table(search)
+    assert {"mean_score_length", "mean_score_other", "rank_other"} <= set(table.columns)
+
+
+def test_compare_gives_one_row_a_parser():
+    trees = load_toy(120)
+    fixed = {"max_iter": 3, "validation_fraction": None, "tol": None}
+    parsers = {
+        "PCFG": make_parser(PCFG()),
+        "EM": make_parser(EMLPCFG(2, random_state=0, **fixed)),
+    }
+    table = compare(parsers, trees, cv=2)
+    assert table.index.tolist() == ["PCFG", "EM"]
+    assert ((table["low"] <= table["f1"]) & (table["f1"] <= table["high"])).all()
+    assert np.isnan(table.loc["PCFG", "p_value"])
+    assert 0 <= table.loc["EM", "p_value"] <= 1
+    assert (table["perplexity"] > 1).all()
+    assert table.loc["EM", "parameters"] > table.loc["PCFG", "parameters"]
+    assert table.loc["EM", "iterations"] == 3
+    held = compare(parsers, trees[:80], test=trees[80:])
+    assert held["f1"].notna().all()
+    assert "PCFG" in table.to_latex()
+    assert "PCFG" in table.to_html()
+
+
+def test_describe_state_ranks_expansions():
+    table = describe_state(LATENT, "A", 1)
+    assert table["expansion"].tolist() == ["y", "x"]
+    assert table["lift"].tolist() == pytest.approx([2.0, 0.4])
+    assert describe_state(LATENT, "A", 0)["expansion"].tolist() == ["x"]
+    assert describe_state(LATENT, "S", 0)["kind"].tolist() == ["rule"]
+    with pytest.raises(ValueError, match="no nonterminal 'B'"):
+        describe_state(LATENT, "B", 0)
+    with pytest.raises(ValueError, match="states 0 to 1, got 2"):
+        describe_state(LATENT, "A", 2)
+    turn = {"A": np.array([[2.0, -1.0], [-1.0, 1.0]])}
+    with pytest.raises(ValueError, match="negative parameters"):
+        describe_state(LATENT.conjugate(turn), "A", 0)
+
+
+def test_state_table_has_a_row_a_state():
+    table = state_table(LATENT)
+    expected = pd.DataFrame(
+        {"nonterminal": ["A", "A", "S"], "state": [0, 1, 0]},
+    )
+    pd.testing.assert_frame_equal(table[["nonterminal", "state"]], expected)
+    assert table["entropy"].tolist() == pytest.approx([0.0, 0.811278, 0.0], abs=1e-6)
+
+
+def test_tree_diff():
+    gold = Tree.from_string("(S (NP (N a)) (VP (V b) (PP (P c) (N d))))")
+    bad = Tree.from_string("(S (NP (N a)) (VP (V b) (NP (P c) (N d))))")
+    assert tree_diff(gold, gold) == "4 right, 0 wrong, 0 missed"
+    text = tree_diff(gold, bad).splitlines()
+    assert text[0] == "3 right, 1 wrong, 1 missed"
+    assert set(text[1:]) == {"- NP: c d", "+ PP: c d"}
+    assert "\033[31m- NP" in tree_diff(gold, bad, format="ansi")
+    assert "color:#cf222e" in tree_diff(gold, bad, format="html")
+    with pytest.raises(ValueError, match="different words"):
+        tree_diff(gold, Tree.from_string("(S (N a))"))
+    with pytest.raises(ValueError, match="format"):
+        tree_diff(gold, bad, format="pdf")
