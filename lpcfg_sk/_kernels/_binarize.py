@@ -228,7 +228,7 @@ def binarize_trees(
                     pieces += n_above + n_remembered
                     if pieces > max_pieces:
                         break
-                if k < n_right or (k == n_right and n_left > 0):
+                if k <= n_right:
                     out_label[out] = number
                     out_start[out] = start[i]
                     out_stop[out] = start[children[n - k]]

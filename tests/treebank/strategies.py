@@ -19,10 +19,13 @@ def trees(labels=labels, max_children=5, max_leaves=12):
     below = st.builds(lambda label, word: Tree(label, [word]), labels, words)
     return st.recursive(
         below,
-        lambda inner: st.builds(
-            Tree,
-            labels,
-            st.lists(st.one_of(inner, words), min_size=1, max_size=max_children),
+        lambda inner: st.one_of(
+            st.builds(lambda label, child: Tree(label, [child]), labels, inner),
+            st.builds(
+                Tree,
+                labels,
+                st.lists(st.one_of(inner, words), min_size=1, max_size=max_children),
+            ),
         ),
         max_leaves=max_leaves,
     )
