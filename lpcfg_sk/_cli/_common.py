@@ -68,8 +68,8 @@ def learner_of(arguments, m):
         "pcfg": lambda: PCFG(**common),
         "em": lambda: EMLPCFG(m, **seeded),
         "spectral": lambda: SpectralLPCFG(m, **seeded),
-        "pivot": lambda: PivotLPCFG(m, **seeded),
-        "pivot+em": lambda: EMLPCFG(m, init=PivotLPCFG(m, **seeded), **seeded),
+        "pivot": lambda: PivotLPCFG(m, **common),
+        "pivot+em": lambda: EMLPCFG(m, init=PivotLPCFG(m, **common), **seeded),
     }[arguments.learner]()
     return make_parser(
         learner,

@@ -22,8 +22,8 @@ def run(arguments):
         "PCFG": PCFG(),
         "EM, m=8": EMLPCFG(8, **seed),
         "Spectral, m=8": SpectralLPCFG(8, **seed),
-        "Pivot, m=8": PivotLPCFG(8, **seed),
-        "Pivot + EM, m=8": EMLPCFG(8, init=PivotLPCFG(8, **seed), **seed),
+        "Pivot, m=8": PivotLPCFG(8),
+        "Pivot + EM, m=8": EMLPCFG(8, init=PivotLPCFG(8), **seed),
     }
     parsers = {name: make_parser(learner) for name, learner in learners.items()}
     note("The first run compiles the kernels, which takes about a minute.")

@@ -100,7 +100,7 @@ def test_describe_state_ranks_expansions():
         describe_state(LATENT, "B", 0)
     with pytest.raises(ValueError, match="states 0 to 1, got 2"):
         describe_state(LATENT, "A", 2)
-    turn = {"A": np.array([[2.0, -1.0], [-1.0, 1.0]])}
+    turn = {"A": np.array([[1.0, -2.0], [0.0, 1.0]])}
     with pytest.raises(ValueError, match="negative parameters"):
         describe_state(LATENT.conjugate(turn), "A", 0)
 
