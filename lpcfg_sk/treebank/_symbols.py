@@ -62,7 +62,10 @@ class SymbolTable:
         return f"<SymbolTable of {len(self)}: {head}{more}>"
 
     def __reduce__(self):
-        return SymbolTable, (self.strings, self.backoff)
+        # One string and an array: joblib hashes and stores objects one at a time,
+        # which for tens of thousands of strings takes longer than most fits.
+        lengths = np.fromiter(map(len, self.strings), dtype=np.int32, count=len(self))
+        return _restore, ("".join(self.strings), lengths, self.backoff)
 
     def index(self, string):
         """Return the id of a string, or -1 where it is not in the table."""
@@ -97,3 +100,9 @@ class SymbolTable:
                 raise ValueError("a symbol table holds each string once")
             self._ids = ids
         return self._ids
+
+
+def _restore(text, lengths, backoff):
+    ends = np.cumsum(lengths).tolist()
+    strings = [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+    return SymbolTable(strings, backoff)
