@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk.em._heldout import HeldOut, choose_held_out
+from lpcfg_sk.em._heldout import HeldOut, choose_held_out, merge_equal_trees
 from lpcfg_sk.em._task import LEARNER, WARM, Task
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.grammar._estimates import coarse_pcfg
@@ -22,9 +22,6 @@ from lpcfg_sk.utils._validation import (
 )
 
 __all__ = ["EMLPCFG"]
-
-#: Trees to hold out at the least; fewer say nothing.
-_FEWEST_HELD_OUT = 5
 
 
 class EMLPCFG(BaseLPCFG):
@@ -64,8 +61,8 @@ class EMLPCFG(BaseLPCFG):
         Strength, in tokens, of the mix of each word with its signature class.
     validation_fraction : float or None, default=0.1
         Part of the trees that is held out to choose the number of iterations; the
-        model is then trained on all trees for that number. None, or fewer than
-        five such trees: until `tol` or `max_iter`.
+        model is then trained on all trees for that number. With None, or fewer than
+        five trees to hold out, training goes on until `tol` or `max_iter`.
     n_iter_no_change : int, default=5
         Number of iterations that must gain `tol`.
     warm_start : bool, default=False
@@ -116,8 +113,8 @@ default="auto"
     algorithm on the given trees (figure 2 of [1]_), the M-step divides them by those
     of the parents' states. Without smoothing the likelihood never falls, and a
     :class:`ConvergenceWarning` says so if it does; with smoothing no such guarantee
-    exists. Held-out trees are chosen by their content, so the result depends neither on
-    the order of the trees nor on whether a tree is repeated or weighted.
+    exists. Equal trees are merged and sorted by their content, so the result depends
+    neither on the order of the trees nor on whether a tree is repeated or weighted.
 
     Interrupted by the keyboard, fit leaves the model of the last iteration.
 
@@ -195,6 +192,10 @@ default="auto"
         self.warm_start = warm_start
         self.random_state = random_state
 
+    @property
+    def _uses_features(self):
+        return getattr(self.init, "_uses_features", False)
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, *, sample_weight=None):
         """Learn from a treebank.
@@ -214,16 +215,20 @@ default="auto"
         """
         X, weight = weighted_trees(X, sample_weight, self)
         index = RuleIndex.from_treebank(X)
+        rows, weight = merge_equal_trees(index, weight)
+        X, index = X[rows], index.take(rows)
         coarse = coarse_pcfg(index, weight=weight, alpha=self.lexicon_alpha)
         rng = check_random_state(self.random_state)
-        seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init + 1)
+        seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init)
         task = Task(self, X, index, weight, coarse)
         warm = self.warm_start and hasattr(self, "grammar_")
         if warm:
             self._train(task, [WARM])
         else:
-            starts = [LEARNER] if self.init != "perturb" else seeds[1:].tolist()
-            held = self._hold_out(index, weight, seeds[0])
+            starts = seeds.tolist() if self.init == "perturb" else [LEARNER]
+            held = np.zeros(len(X))
+            if self.validation_fraction is not None:
+                held = choose_held_out(weight, self.validation_fraction, rng)
             if held.any():
                 self._train_for_chosen_time(task, starts, held)
             else:
@@ -236,13 +241,6 @@ default="auto"
                 stacklevel=2,
             )
         return self
-
-    def _hold_out(self, index, weight, seed):
-        """Choose the held-out trees, none if that would be too few."""
-        fraction = self.validation_fraction
-        if fraction is None or fraction * weight.sum() < _FEWEST_HELD_OUT:
-            return np.zeros(index.n_trees, dtype=bool)
-        return choose_held_out(index, weight, fraction, seed)
 
     def _train(self, task, starts):
         """Run EM from each start until it converges, and keep the likeliest."""
@@ -261,15 +259,16 @@ default="auto"
 
     def _train_for_chosen_time(self, task, starts, held):
         """Choose start and number of iterations by held-out trees, then use all."""
-        training = task.take(~held)
+        training = task.take(task.weight - held)
+        validation = task.take(held)
         best = (-np.inf,)
         for start in starts:
             run = training.run(start, task.n_states)
             held_out = HeldOut(
-                task.index.take(held),
+                validation.index,
                 training.index,
                 run.layout,
-                task.weight[held],
+                validation.weight,
                 training.weight,
                 self.lexicon_alpha,
             )
@@ -332,6 +331,6 @@ class _Watch:
         if self.tol is None:
             return False
         self.idle += 1
-        if score >= self.reached + self.tol:
+        if score > self.reached + self.tol:
             self.reached, self.idle = score, 0
         return self.idle >= self.patience

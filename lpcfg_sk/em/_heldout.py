@@ -10,19 +10,18 @@ from lpcfg_sk.grammar._arrays import find_keys, ragged_indices
 from lpcfg_sk.grammar._estimates import divide
 from lpcfg_sk.grammar._lexicon import smooth_lexicon
 
-__all__ = ["HeldOut", "choose_held_out"]
+__all__ = ["HeldOut", "choose_held_out", "merge_equal_trees"]
+
+#: Trees to hold out at the least; fewer say nothing.
+_FEWEST = 5
 
 #: Probability of a rule that is not in the training part. It is a constant of the
 #: score, which is compared between iterations only.
 _UNSEEN = 1e-4
 
 
-def choose_held_out(index, weight, fraction, seed):
-    """Choose the trees that are held out.
-
-    The choice depends on the content of a tree and on the seed, so it does not
-    depend on the order of the trees, equal trees are never on both sides, and a
-    tree of weight 2 is as good as two copies of it.
+def merge_equal_trees(index, weight):
+    """Find the different trees of a treebank.
 
     Parameters
     ----------
@@ -30,38 +29,61 @@ def choose_held_out(index, weight, fraction, seed):
         The trees.
     weight : ndarray of float64, shape (n_trees,)
         Weights of the trees.
-    fraction : float
-        Part of the weight to hold out.
-    seed : int
-        Another seed chooses other trees.
 
     Returns
     -------
-    ndarray of bool, shape (n_trees,)
-        True for held-out trees; neither all nor none if there are two different
-        trees.
+    rows : ndarray of int64
+        One row for each different tree, in an order that depends on their content
+        only.
+    weight : ndarray of float64
+        Sum of the weights of equal trees.
     """
     content = np.where(index.rule >= 0, index.rule, -1 - index.entry).astype("<i4")
-    salt = int(seed).to_bytes(8, "little")
     bounds = index.node_offsets.tolist()
-    digest = np.array(
-        [
-            int.from_bytes(
-                hashlib.blake2b(
-                    content[lo:hi].tobytes(), digest_size=8, salt=salt
-                ).digest(),
-                "little",
-            )
-            for lo, hi in itertools.pairwise(bounds)
-        ],
-        dtype=np.uint64,
-    )
-    kinds, kind = np.unique(digest, return_inverse=True)
-    mass = np.bincount(kind, weights=weight, minlength=len(kinds))
-    before = np.cumsum(mass) - mass
-    held = before < fraction * mass.sum()
-    held[-1] = False
-    return held[kind]
+    groups = {}
+    for row, (lo, hi) in enumerate(itertools.pairwise(bounds)):
+        digest = hashlib.blake2b(content[lo:hi].tobytes(), digest_size=16).digest()
+        groups.setdefault(digest, []).append(row)
+    groups = [groups[digest] for digest in sorted(groups)]
+    rows = np.array([group[0] for group in groups], dtype=np.int64)
+    return rows, np.array([weight[group].sum() for group in groups])
+
+
+def choose_held_out(weight, fraction, rng):
+    """Choose how much of each tree is held out.
+
+    Of a tree of weight w, about ``fraction * w`` copies are held out, in whole
+    numbers; weights below 1 are held out as a whole or not at all.
+
+    Parameters
+    ----------
+    weight : ndarray of float64, shape (n_trees,)
+        Weights of the trees.
+    fraction : float
+        Part of the weight to hold out.
+    rng : RandomState
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_trees,)
+        Weight that is held out; all zero if that would be fewer than five trees,
+        or if nothing would be left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lpcfg_sk.em._heldout import choose_held_out
+    >>> rng = np.random.RandomState(0)
+    >>> choose_held_out(np.array([100.0, 7.0, 1.0, 1.0]), 0.1, rng).tolist()
+    [10.0, 1.0, 0.0, 0.0]
+    """
+    threshold = rng.random_sample(len(weight))
+    copies = np.floor(np.maximum(weight, 1.0) * fraction + threshold)
+    held = np.minimum(copies, weight)
+    if copies.sum() < _FEWEST or not np.any(held < weight):
+        return np.zeros(len(weight))
+    return held
 
 
 class HeldOut:

@@ -34,12 +34,13 @@ class Task(NamedTuple):
     weight: np.ndarray
     coarse: LPCFG
 
-    def take(self, rows):
-        """Return the task with some of the trees only."""
+    def take(self, weight):
+        """Return the task with other weights; trees of weight zero are left out."""
+        rows = np.flatnonzero(weight > 0)
         return self._replace(
             treebank=self.treebank[rows],
             index=self.index.take(rows),
-            weight=self.weight[rows],
+            weight=weight[rows],
         )
 
     @property

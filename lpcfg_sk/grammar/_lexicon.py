@@ -66,9 +66,9 @@ def smooth_lexicon(index, n_states, vectors, *, weight=None, alpha=1.0):
 
     which keeps the total of each word, :math:`Σ_{a,h} v'(a, x)_h = c(x)`. A class
     that never occurs has the open-class distribution: that of all tokens whose
-    word is a class, or, without :class:`RareWords`, that of words seen once (all
-    words if there are none). The unknown word has the open-class distribution
-    and the weight of one token.
+    word is a class, or, without :class:`RareWords`, the mean over all words, each
+    counted once. The unknown word has the open-class distribution and the weight
+    of one token.
     """
     m = np.asarray(n_states, dtype=np.int64)
     if alpha == 0:
@@ -178,14 +178,14 @@ def _word_counts(index, weight):
 
 def _open_class(index, own, count, m):
     """Return the vectors of one rare token: labels, offsets, values."""
-    if index.backoff is not None and np.any(count[np.unique(index.backoff)] > 0):
-        rare = np.zeros(len(count), dtype=bool)
-        rare[index.backoff] = True
-    else:
-        rare = count == 1
-        if not rare.any():
-            rare = count > 0
-    chosen = np.flatnonzero(rare[own.word])
+    share = np.zeros(len(count))
+    if index.backoff is not None:
+        share[index.backoff] = 1.0
+        share *= count > 0
+    if not share.any():
+        share[count > 0] = 1.0 / count[count > 0]
+    share /= share @ count
+    chosen = np.flatnonzero(share[own.word] > 0)
     label, position = np.unique(own.label[chosen], return_inverse=True)
     offset = offsets(m[label])
     values = np.zeros(offset[-1])
@@ -193,6 +193,7 @@ def _open_class(index, own, count, m):
     np.add.at(
         values,
         ragged_indices(offset[position], length),
-        own.values[ragged_indices(own.offset[chosen], length)],
+        own.values[ragged_indices(own.offset[chosen], length)]
+        * np.repeat(share[own.word[chosen]], length),
     )
-    return label, offset, values / count[rare].sum()
+    return label, offset, values

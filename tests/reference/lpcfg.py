@@ -1,0 +1,236 @@
+"""Slow, obvious L-PCFGs: sums over all annotations and over all trees."""
+
+import itertools
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from lpcfg_sk import LPCFG, Tree
+
+INNER = ("S", "X", "Y")
+TAGS = ("P", "Q")
+WORDS = ("u", "v", "w")
+
+
+def random_grammar(rng, *, signed=False, states=4, density=0.6):
+    """Draw a grammar over three in-terminals and two pre-terminals.
+
+    Probabilistic unless `signed`; numbers of states are drawn from 1 to `states`.
+    """
+    m = {a: int(rng.integers(1, states + 1)) for a in (*INNER, *TAGS)}
+    draw = rng.standard_normal if signed else rng.random
+    binary = {
+        (a, b, c): draw((m[a], m[b], m[c]))
+        for a in INNER
+        for b in (*INNER, *TAGS)
+        for c in (*INNER, *TAGS)
+        if rng.random() < density * (1.0 if {b, c} <= set(TAGS) else 0.3)
+    }
+    for a in INNER:
+        binary[a, "P", "Q"] = draw((m[a], m["P"], m["Q"]))
+    lexical = {(a, x): draw(m[a]) for a in TAGS for x in WORDS}
+    root = {"S": draw(m["S"]), "P": draw(m["P"])}
+    grammar = LPCFG.from_parameters(binary, lexical, root)
+    return grammar if signed else grammar.normalized()
+
+
+def random_tree(rng, grammar, label=None, size=3):
+    """Draw a tree with at most `size` words over the rules of a grammar."""
+    label = str(rng.choice(sorted(grammar.root))) if label is None else label
+    rules = [r for r in grammar.binary if r[0] == label]
+    if size > 1 and rules:
+        by_width = [r for r in rules if size > 2 or {r[1], r[2]} <= set(TAGS)]
+        _, b, c = by_width[rng.integers(len(by_width))]
+        left = 1 if b in TAGS else size - 1
+        return Tree(
+            label,
+            [
+                random_tree(rng, grammar, b, left),
+                random_tree(rng, grammar, c, max(size - left, 2)),
+            ],
+        )
+    words = [x for a, x in grammar.lexical if a == label]
+    return Tree(label, [str(rng.choice(words))])
+
+
+def is_leaf(tree):
+    return isinstance(tree.children[0], str)
+
+
+def nodes(tree):
+    """List the nodes of a tree in preorder."""
+    found = [tree]
+    if not is_leaf(tree):
+        for child in tree.children:
+            found += nodes(child)
+    return found
+
+
+def rule_of(tree):
+    """Return (a, x) or (a, b, c)."""
+    if is_leaf(tree):
+        return tree.label, tree.children[0]
+    return tree.label, tree.children[0].label, tree.children[1].label
+
+
+def annotations(grammar, tree):
+    """Yield every assignment of states to nodes, with its weight (eq. 2)."""
+    m = grammar.m
+    listed = nodes(tree)
+    below = children_of(tree)
+    for states in itertools.product(*(range(m[t.label]) for t in listed)):
+        weight = grammar.root[tree.label][states[0]]
+        for i, node in enumerate(listed):
+            if is_leaf(node):
+                weight *= grammar.lexical[rule_of(node)][states[i]]
+            else:
+                left, right = below[i]
+                weight *= grammar.binary[rule_of(node)][
+                    states[i], states[left], states[right]
+                ]
+        yield states, weight
+
+
+def children_of(tree):
+    """Map the number of each inner node (preorder) to those of its children."""
+    below = {}
+
+    def number(node, i):
+        if is_leaf(node):
+            return i + 1
+        left = i + 1
+        right = number(node.children[0], left)
+        below[i] = (left, right)
+        return number(node.children[1], right)
+
+    number(tree, 0)
+    return below
+
+
+def tree_value(grammar, tree):
+    """Return the sum over all annotations."""
+    return sum(weight for _, weight in annotations(grammar, tree))
+
+
+def inside(grammar, tree):
+    """Compute the inside vector of the root by the recursion of figure 4."""
+    if is_leaf(tree):
+        return grammar.lexical[rule_of(tree)]
+    left, right = (inside(grammar, child) for child in tree.children)
+    return np.einsum("hjk,j,k->h", grammar.binary[rule_of(tree)], left, right)
+
+
+def posteriors(grammar, tree):
+    """Return the posterior of the states of each node, by enumeration."""
+    m = grammar.m
+    tables = [np.zeros(m[t.label]) for t in nodes(tree)]
+    total = 0.0
+    for states, weight in annotations(grammar, tree):
+        total += weight
+        for table, h in zip(tables, states, strict=True):
+            table[h] += weight
+    return [table / total for table in tables]
+
+
+def expected_counts(grammar, trees, weights):
+    """Expected counts of annotated rules and roots, by enumeration."""
+    binary = {r: np.zeros_like(t) for r, t in grammar.binary.items()}
+    lexical = {r: np.zeros_like(t) for r, t in grammar.lexical.items()}
+    root = {r: np.zeros_like(t) for r, t in grammar.root.items()}
+    log_likelihood = 0.0
+    for tree, tree_weight in zip(trees, weights, strict=True):
+        value = tree_value(grammar, tree)
+        log_likelihood += tree_weight * np.log(value)
+        listed, below = nodes(tree), children_of(tree)
+        for states, weight in annotations(grammar, tree):
+            part = tree_weight * weight / value
+            root[tree.label][states[0]] += part
+            for i, node in enumerate(listed):
+                if is_leaf(node):
+                    lexical[rule_of(node)][states[i]] += part
+                else:
+                    left, right = below[i]
+                    at = states[i], states[left], states[right]
+                    binary[rule_of(node)][at] += part
+    return binary, lexical, root, log_likelihood
+
+
+def all_trees(grammar, words, label):
+    """Yield every binary tree of the grammar over the words."""
+    if len(words) == 1 and (label, words[0]) in grammar.lexical:
+        yield Tree(label, [words[0]])
+    for a, b, c in grammar.binary:
+        if a != label:
+            continue
+        for split in range(1, len(words)):
+            for left in all_trees(grammar, words[:split], b):
+                for right in all_trees(grammar, words[split:], c):
+                    yield Tree(label, [left, right])
+
+
+def smooth_lexicon(tokens, vectors, backoff, alpha):
+    """Mix words with their classes, by the formula, one word at a time.
+
+    `tokens` is a list of words, `vectors` maps (label, word) to a vector, and
+    `backoff` a word to its class (None without classes).
+    """
+    count = Counter(tokens)
+    by_word = defaultdict(dict)
+    for (a, x), vector in vectors.items():
+        by_word[x][a] = np.asarray(vector, dtype=float)
+    open_class = defaultdict(float)
+    if backoff is not None and any(count[s] for s in set(backoff.values())):
+        rare = set(backoff.values())
+        size = {x: sum(count[y] for y in rare) for x in rare}
+    else:
+        rare = set(count)
+        size = {x: len(count) * count[x] for x in rare}
+    for x in rare:
+        for a, vector in by_word[x].items():
+            open_class[a] = open_class[a] + vector / size[x]
+    words = set(count) | set((backoff or {}).values()) | {"<UNK>"}
+    out = {}
+    for x in words:
+        s = (backoff or {}).get(x, x)
+        if count[s]:
+            lender = {a: v / count[s] for a, v in by_word[s].items()}
+        else:
+            lender = dict(open_class)
+            s = None
+        if x == s:
+            out.update({(a, x): v for a, v in by_word[x].items()})
+            continue
+        own = count[x]
+        for a in set(by_word[x]) | set(lender):
+            value = by_word[x].get(a, 0.0) + alpha * lender.get(a, 0.0)
+            scale = own / (own + alpha) if own else 1.0 / alpha
+            out[a, x] = scale * value
+    return out
+
+
+def maximize(counts, smoothing, pooling):
+    """Smooth and normalise counts (binary, lexical) of annotated rules."""
+    binary, lexical = counts
+    totals = {}
+    for rule, cube in binary.items():
+        totals[rule[0]] = totals.get(rule[0], 0) + cube.sum(axis=(1, 2))
+    for rule, vector in lexical.items():
+        totals[rule[0]] = totals.get(rule[0], 0) + vector
+    general = {a: t / t.sum() for a, t in totals.items()}
+    new_binary, new_lexical = {}, {}
+    for rule, cube in binary.items():
+        size = cube.sum()
+        marginals = [cube.sum(axis=axes) / size for axes in ((1, 2), (0, 2), (0, 1))]
+        w, u, v = (
+            (1 - pooling) * own + pooling * general[a]
+            for own, a in zip(marginals, rule, strict=True)
+        )
+        product = size * np.einsum("h,j,k->hjk", w, u, v)
+        mixed = (1 - smoothing) * cube + smoothing * product
+        new_binary[rule] = mixed / totals[rule[0]][:, None, None]
+    for rule, vector in lexical.items():
+        emitted = sum(v for r, v in lexical.items() if r[0] == rule[0])
+        mixed = (1 - smoothing) * vector
+        mixed = mixed + smoothing * vector.sum() * emitted / emitted.sum()
+        new_lexical[rule] = mixed / totals[rule[0]]
+    return new_binary, new_lexical
