@@ -61,3 +61,55 @@ def step_two_update(t, s, left, right):
         log_likelihood += np.log(joint.sum())
         new += joint / joint.sum()
     return new / len(s), log_likelihood / len(s)
+
+
+def finite_grammar():
+    """Parameters of an L-PCFG with finitely many trees whose states have pivots.
+
+    S → A B and A → B C; A is also a root.  Every state of A, B and C has an inside
+    tree, and an outside tree, that occurs with no other state.
+    """
+    binary = {
+        ("S", "A", "B"): np.array([[[0.6, 0.0], [0.0, 0.4]]]),
+        ("A", "B", "C"): np.array([[[0.5, 0.2], [0.0, 0.3]], [[0.0, 0.4], [0.6, 0.0]]]),
+    }
+    lexical = {
+        ("B", "b0"): np.array([0.5, 0.0]),
+        ("B", "b1"): np.array([0.0, 0.3]),
+        ("B", "b2"): np.array([0.5, 0.7]),
+        ("C", "c0"): np.array([0.4, 0.0]),
+        ("C", "c1"): np.array([0.0, 0.8]),
+        ("C", "c2"): np.array([0.6, 0.2]),
+    }
+    root = {"S": np.array([0.6]), "A": np.array([0.1, 0.3])}
+    return {"binary": binary, "lexical": lexical, "root": root}
+
+
+def finite_trees(grammar):
+    """All trees of :func:`finite_grammar` with their probabilities."""
+    b = {x: v for (a, x), v in grammar["lexical"].items() if a == "B"}
+    c = {x: v for (a, x), v in grammar["lexical"].items() if a == "C"}
+    rule, top = grammar["binary"]["A", "B", "C"], grammar["binary"]["S", "A", "B"][0]
+    trees, probabilities = [], []
+    for x, y in product(b, c):
+        below = np.einsum("hjk,j,k->h", rule, b[x], c[y])
+        a = f"(A (B {x}) (C {y}))"
+        trees.append(a)
+        probabilities.append(grammar["root"]["A"] @ below)
+        for z in b:
+            trees.append(f"(S {a} (B {z}))")
+            probabilities.append(grammar["root"]["S"][0] * (below @ top @ b[z]))
+    return trees, np.array(probabilities)
+
+
+def inside_tree(node):
+    """The whole inside tree of a node of :func:`finite_trees`, as a feature."""
+    return f"{node.label} {' '.join(node.words[node.start : node.stop])}"
+
+
+def outside_tree(node):
+    """The whole outside tree of such a node."""
+    before, after = node.words[: node.start], node.words[node.stop :]
+    above = node if node.parent is None else node.parent
+    top = above if above.parent is None else above.parent
+    return f"{node.label} {top.label} {' '.join(before)} _ {' '.join(after)}"

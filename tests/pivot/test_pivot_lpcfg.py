@@ -1,0 +1,258 @@
+import pickle
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from lpcfg_sk import (
+    EMLPCFG,
+    LPCFG,
+    InsideFeatures,
+    OutsideFeatures,
+    PivotLPCFG,
+    Treebank,
+    make_parser,
+)
+from lpcfg_sk.utils._testing import tree_checks
+from tests.reference.pivot import (
+    finite_grammar,
+    finite_trees,
+    inside_tree,
+    outside_tree,
+)
+
+EXACT_SETTINGS = {
+    "scaling": 0.0,
+    "prior": 0.0,
+    "smoothing": 0.0,
+    "lexicon_alpha": 0.0,
+    "anchor_min_count": 0.0,
+    "tol": 1e-14,
+    "max_iter": 5000,
+    "matching_max_iter": 2000,
+}
+
+
+def with_features(trees):
+    trees = InsideFeatures().fit_transform(Treebank(trees))
+    return OutsideFeatures().fit_transform(trees)
+
+
+@pytest.fixture(scope="module")
+def finite():
+    """A grammar, all its trees with one inside and outside feature, probabilities."""
+    grammar = finite_grammar()
+    trees, probabilities = finite_trees(grammar)
+    trees = InsideFeatures([inside_tree]).fit_transform(Treebank(trees))
+    trees = OutsideFeatures([outside_tree]).fit_transform(trees)
+    return grammar, trees, probabilities
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    """Trees drawn from the grammar, with the standard features."""
+    grammar = LPCFG.from_parameters(**finite_grammar())
+    return with_features(grammar.sample(400, 0))
+
+
+def errors(found, grammar):
+    """Largest errors of t, q and π under the best order of the states."""
+    lexical, root = found.lexical, found.root
+    order = {
+        "S": [0],
+        "A": np.argsort(root["A"]),
+        "B": np.argsort(-lexical["B", "b0"]),
+        "C": np.argsort(-lexical["C", "c0"]),
+    }
+
+    def error(values, parameters):
+        return max(
+            np.abs(
+                values[key][np.ix_(*(order[a] for a in key if a in order))] - value
+            ).max()
+            for key, value in parameters.items()
+        )
+
+    return (
+        error(found.binary, grammar["binary"]),
+        error(lexical, grammar["lexical"]),
+        error(_by_tuple(root), _by_tuple(grammar["root"])),
+    )
+
+
+def _by_tuple(root):
+    return {(a,): vector for a, vector in root.items()}
+
+
+def test_the_finite_grammar_is_a_distribution(finite):
+    grammar, trees, probabilities = finite
+    assert_allclose(probabilities.sum(), 1.0, rtol=1e-12)
+    log_prob = LPCFG.from_parameters(**grammar).log_prob(trees)
+    assert_allclose(np.exp(log_prob), probabilities, atol=1e-15)
+
+
+def test_exact_moments_give_the_exact_grammar(finite):
+    grammar, trees, probabilities = finite
+    model = PivotLPCFG(2, **EXACT_SETTINGS).fit(trees, sample_weight=probabilities)
+    assert model.m_ == {"A": 2, "B": 2, "C": 2, "S": 1}
+    assert model.converged_
+    t, q, pi = errors(model.grammar_, grammar)
+    assert t < 1e-8
+    assert q < 1e-8
+    assert pi < 1e-8
+
+
+def test_states_have_the_names_of_their_pivots(finite):
+    _, trees, probabilities = finite
+    model = PivotLPCFG(2, **EXACT_SETTINGS).fit(trees, sample_weight=probabilities)
+    prefix = "inside:inside_tree="
+    named = {a: {p.removeprefix(prefix) for p in ps} for a, ps in model.pivots_.items()}
+    assert named == {
+        "A": {"A b0 c0", "A b1 c0"},
+        "B": {"B b0", "B b1"},
+        "C": {"C c0", "C c1"},
+        "S": set(),
+    }
+    # state h of B emits its pivot, and no other state does
+    for h, pivot in enumerate(model.pivots_["B"]):
+        emitted = model.grammar_.lexical["B", pivot.split()[-1]]
+        assert emitted[h] > 0.1
+        assert emitted[1 - h] < 1e-8
+
+
+def test_error_falls_with_the_sample(finite, seed):
+    grammar, trees, probabilities = finite
+    rng = np.random.default_rng(seed)
+    settings = {**EXACT_SETTINGS, "tol": 1e-9, "max_iter": 500}
+    found = []
+    for size in (10**4, 10**6, 10**8):
+        weight = rng.multinomial(size, probabilities)
+        model = PivotLPCFG(2, **settings).fit(trees, sample_weight=weight)
+        found.append(errors(model.grammar_, grammar))
+    # 100 times the trees, a tenth of the error
+    for large, middle, small in zip(*found, strict=True):
+        assert middle < large / 4
+        assert small < middle / 4
+
+
+@pytest.mark.parametrize("m", [1, 3, {"B": 2}, lambda a, n: 2 if n > 300 else 1])
+def test_parameters_are_probabilities(sampled, m):
+    model = PivotLPCFG(m).fit(sampled)
+    grammar = model.grammar_
+    for values in (grammar.arrays.binary, grammar.arrays.lexical, grammar.arrays.root):
+        assert np.isfinite(values).all()
+        assert values.min() >= 0
+    totals = {a: np.zeros(k) for a, k in model.m_.items()}
+    for (a, _, _), tensor in grammar.binary.items():
+        totals[a] += tensor.sum(axis=(1, 2))
+    for (a, _), vector in grammar.lexical.items():
+        totals[a] += vector
+    for total in totals.values():
+        assert_allclose(total, 1.0, rtol=1e-9)
+    assert_allclose(grammar.arrays.root.sum(), 1.0, rtol=1e-9)
+    assert len(grammar.sample(20, 0)) == 20
+    assert len(model.sample(3, 0)) == 3
+    if m == {"B": 2}:
+        assert model.m_ == {"A": 1, "B": 2, "C": 1, "S": 1}
+
+
+def test_latent_states_raise_the_likelihood(sampled):
+    plain = PivotLPCFG(1).fit(sampled)
+    split = PivotLPCFG(2).fit(sampled)
+    assert split.score_samples(sampled).mean() > plain.score_samples(sampled).mean()
+
+
+def test_more_iterations_do_not_lose_the_objective(sampled):
+    likelihoods = [
+        PivotLPCFG(2, max_iter=n, smoothing=0.0).fit(sampled).score_samples(sampled)
+        for n in (1, 3, 10)
+    ]
+    assert likelihoods[1].mean() > likelihoods[0].mean()
+    assert likelihoods[2].mean() > likelihoods[0].mean()
+
+
+def test_it_starts_em(sampled):
+    pivot = PivotLPCFG(2).fit(sampled)
+    model = EMLPCFG(
+        init=pivot, max_iter=2, tol=None, smoothing=0.0, validation_fraction=None
+    ).fit(sampled)
+    assert model.m_ == pivot.m_
+    assert model.score_samples(sampled).mean() > pivot.score_samples(sampled).mean()
+
+
+def test_em_in_a_pipeline_gets_the_features_of_its_start():
+    parser = make_parser(EMLPCFG(init=PivotLPCFG(2), max_iter=2, tol=None))
+    assert "inside" in parser.named_steps
+    assert "inside" not in make_parser(EMLPCFG()).named_steps
+
+
+def test_n_jobs_does_not_change_a_bit(sampled):
+    one = PivotLPCFG(2).fit(sampled).grammar_.arrays
+    two = PivotLPCFG(2, n_jobs=2).fit(sampled).grammar_.arrays
+    for a, b in zip(one, two, strict=True):
+        assert_array_equal(a, b)
+
+
+def test_weights_repeat_trees(sampled):
+    trees = sampled[:60]
+    weight = 1 + np.arange(60) % 3
+    repeated = trees[np.repeat(np.arange(60), weight)]
+    one = PivotLPCFG(2).fit(trees, sample_weight=weight)
+    two = PivotLPCFG(2).fit(repeated)
+    assert_allclose(one.score_samples(trees), two.score_samples(trees), rtol=1e-6)
+
+
+def test_frank_wolfe_gives_nearly_the_same(sampled):
+    one = PivotLPCFG(2).fit(sampled).score_samples(sampled)
+    two = PivotLPCFG(2, solver="frank-wolfe").fit(sampled).score_samples(sampled)
+    assert_allclose(one.mean(), two.mean(), rtol=1e-2)
+
+
+def test_contradicting_features_are_no_problem():
+    # without a prior the likelihoods of two features can exclude each other
+    trees = ["(S (A x) (B y))", "(S (A y) (B x))", "(S (A x) (S (A z) (B y)))"] * 5
+    X = with_features(trees)
+    settings = {**EXACT_SETTINGS, "max_iter": 20, "tempering": 0.0}
+    model = PivotLPCFG(4, **settings).fit(X)
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+def test_features_are_asked_for():
+    with pytest.raises(ValueError, match="InsideFeatures"):
+        PivotLPCFG().fit(Treebank(["(S (A x) (B y))"]))
+
+
+def test_pickle(sampled):
+    model = clone(PivotLPCFG(2)).fit(sampled)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.score_samples(sampled), model.score_samples(sampled))
+    assert again.pivots_ == model.pivots_
+
+
+CHECKS = dict(
+    tree_checks(
+        PivotLPCFG(2),
+        with_features(LPCFG.from_parameters(**finite_grammar()).sample(60, 1)),
+    )
+)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_common_checks(name):
+    CHECKS[name]()
+
+
+@pytest.mark.slow
+def test_wsj(wsj_train, wsj_dev):
+    features = make_parser(PivotLPCFG(16))[:-1]
+    X, dev = features.fit_transform(wsj_train), features[:2].transform(wsj_dev)
+    PivotLPCFG(2).fit(X[:100])
+    begin = time.process_time()
+    pivot = PivotLPCFG(16).fit(X)
+    assert time.process_time() - begin <= 8
+    assert pivot.score(dev, wsj_dev) >= 0.854
+    model = EMLPCFG(init=PivotLPCFG(16), random_state=0).fit(X)
+    assert model.n_iter_ <= 3
+    assert model.score(dev, wsj_dev) >= 0.862
