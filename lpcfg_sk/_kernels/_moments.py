@@ -159,7 +159,7 @@ def rule_sums(
         Numbers of states of each rule's nonterminals.
     first, second, third : ndarray of float64
         Outputs for these rules, end to end: (Σ wz, Σ wy, Σ wy'),
-        (Σ wzyᵀ, Σ wzy'ᵀ, Σ wyy'ᵀ) and Σ wz⊗y⊗y'. They start at zero.
+        (Σ wzyᵀ, Σ wzy'ᵀ, Σ wyy'ᵀ) and Σ wz⊗y⊗y'. The first two start at zero.
     """
     widest_a, widest_b, widest_c, widest = 1, 1, 1, 1
     for r in range(begin, end):
@@ -172,6 +172,7 @@ def rule_sums(
     y_buffer = np.empty(_BLOCK * widest_b)
     x_buffer = np.empty(_BLOCK * widest_c)
     pair_buffer = np.empty(_BLOCK * widest)
+    product_buffer = np.empty(widest_a * widest)
     at1, at2, at3 = 0, 0, 0
     for r in range(begin, end):
         ma, mb, mc = m_parent[r], m_left[r], m_right[r]
@@ -187,6 +188,8 @@ def rule_sums(
         at2 += mb * mc
         sum_zyx = third[at3 : at3 + ma * mb * mc].reshape(ma, mb * mc)
         at3 += ma * mb * mc
+        if rule_start[r] == rule_start[r + 1]:
+            sum_zyx[:] = 0.0
         for low in range(rule_start[r], rule_start[r + 1], _BLOCK):
             n = min(_BLOCK, rule_start[r + 1] - low)
             # Transposed where they are left factors, so that products are of
@@ -214,7 +217,12 @@ def rule_sums(
                 for j in range(mb):
                     for k in range(mc):
                         row[j * mc + k] = yi[j] * xi[k]
-            sum_zyx += np.dot(z, pair)
+            if low == rule_start[r]:
+                np.dot(z, pair, sum_zyx)
+            else:
+                product = product_buffer[: ma * mb * mc].reshape(ma, mb * mc)
+                np.dot(z, pair, product)
+                sum_zyx += product
             sum_zy += np.dot(z, y)
             sum_zx += np.dot(z, x)
             sum_yx += np.dot(u, x)

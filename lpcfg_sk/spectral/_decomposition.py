@@ -4,10 +4,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.utils.extmath import randomized_svd, svd_flip
-from threadpoolctl import threadpool_limits
 
 from lpcfg_sk._kernels._moments import active_columns, local_rows, project_rows
 from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk.spectral._blas import one_blas_thread
 
 #: Below this many multiplications a dense SVD is quicker than ARPACK.
 _DENSE_WORK = 2e7
@@ -79,8 +79,7 @@ def decompose(
     bounds = np.searchsorted(label[order], np.arange(len(n_vectors) + 1))
 
     def chunk(begin, end):
-        # Numbers of threads change the last bits of a matrix product.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             return [one(a) for a in range(begin, end)]
 
     def one(a):
@@ -102,7 +101,8 @@ def decompose(
         )
 
     chunks = cut_by_work(np.diff(bounds) + 1)
-    return [p for part in map_chunks(chunk, chunks, n_jobs=n_jobs) for p in part]
+    with one_blas_thread():
+        return [p for part in map_chunks(chunk, chunks, n_jobs=n_jobs) for p in part]
 
 
 def project(block, label, projections, side, m):
@@ -117,7 +117,7 @@ def project(block, label, projections, side, m):
     projections : list of Projection
         One for each nonterminal.
     side : {"inside", "outside"}
-        Which of the two projections.
+        y = Uᵀφ, or z = (Σ^a)⁻¹Vᵀψ, where Σ^a = UᵀΩ^aV is diagonal.
     m : ndarray of int64, shape (n_nonterminals,)
         Number of leading singular vectors to use.
 
@@ -138,8 +138,11 @@ def project(block, label, projections, side, m):
         if not len(projection.singular_values):
             vectors[rows, 0] = 1.0
             continue
-        columns = getattr(projection, side)
-        weights = projection.U if side == "inside" else projection.V
+        if side == "inside":
+            columns, weights = projection.inside, projection.U[:, : m[a]]
+        else:
+            columns = projection.outside
+            weights = projection.V[:, : m[a]] / projection.singular_values[: m[a]]
         number[columns] = np.arange(len(columns), dtype=np.int32)
         project_rows(
             block.indptr,
@@ -147,7 +150,7 @@ def project(block, label, projections, side, m):
             block.data,
             rows,
             number,
-            np.ascontiguousarray(weights[:, : m[a]]),
+            np.ascontiguousarray(weights),
             vectors,
         )
         number[columns] = -1

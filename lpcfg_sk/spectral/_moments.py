@@ -1,15 +1,15 @@
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from lpcfg_sk._kernels._moments import leaf_sums, rule_sums, smooth_rules
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk.grammar import LPCFG, GrammarArrays, smooth_lexicon
 from lpcfg_sk.grammar._arrays import offsets
+from lpcfg_sk.spectral._blas import one_blas_thread
 
 #: Multiplications in a chunk of rules.
-_CHUNK_PRODUCTS = 2e8
+_CHUNK_PRODUCTS = 4e7
 
 
 class SpectralMoments(NamedTuple):
@@ -222,13 +222,14 @@ def _rule_moments(index, inside, outside, weight, m, n_jobs):
     ma, mb, mc = m[index.rule_parent], m[index.rule_left], m[index.rule_right]
     sizes = (ma + mb + mc, ma * mb + ma * mc + mb * mc, ma * mb * mc)
     places = [offsets(size) for size in sizes]
-    sums = [np.zeros(place[-1]) for place in places]
+    sums = [np.empty(place[-1]) for place in places]
 
     # Each chunk owns its rules, so nothing has to be added up between chunks, and
     # memory is that of the parameters.
     def chunk(begin, end):
-        with threadpool_limits(1, user_api="blas"):
-            parts = [np.zeros(p[end] - p[begin]) for p in places]
+        with one_blas_thread():
+            parts = [np.zeros(p[end] - p[begin]) for p in places[:2]]
+            parts.append(np.empty(places[2][end] - places[2][begin]))
             rule_sums(
                 begin,
                 end,
@@ -246,10 +247,12 @@ def _rule_moments(index, inside, outside, weight, m, n_jobs):
             )
         return begin, end, parts
 
-    chunks = cut_by_work(sizes[2] * (count + 1), target=_CHUNK_PRODUCTS)
-    for begin, end, parts in map_chunks(chunk, chunks, n_jobs=n_jobs):
-        for total, place, part in zip(sums, places, parts, strict=True):
-            total[place[begin] : place[end]] = part
+    # The constant keeps the tensors of a chunk small enough to be recycled.
+    chunks = cut_by_work(sizes[2] * (count + 20), target=_CHUNK_PRODUCTS)
+    with one_blas_thread():
+        for begin, end, parts in map_chunks(chunk, chunks, n_jobs=n_jobs):
+            for total, place, part in zip(sums, places, parts, strict=True):
+                total[place[begin] : place[end]] = part
     return sums
 
 

@@ -44,7 +44,8 @@ class SpectralLPCFG(BaseLPCFG):
         size. None leaves the features as they are.
     smoothing : float, default=10.0
         Strength C of the interpolation of a rule's third moments with products of
-        its lower moments (see Notes), in units of √count. None turns it off.
+        its lower moments (see Notes), in units of √count. Larger `m` bears more:
+        20 from 16 states on. None turns it off.
     lexical_smoothing : float, default=5.0
         Strength of the interpolation of the vector of a lexical rule with the mean
         vector of its pre-terminal, in the same units. None turns it off.
@@ -231,7 +232,6 @@ class SpectralLPCFG(BaseLPCFG):
         )
         inside = project(X.blocks["inside"], index.label, projections, "inside", m)
         outside = project(X.blocks["outside"], index.label, projections, "outside", m)
-        _apply_inverse(index.label, weight, inside, outside, m)
         moments = accumulate_moments(
             index, inside, outside, weight, m, n_jobs=self.n_jobs
         )
@@ -336,17 +336,3 @@ def _rank(singular_values, tol):
     if not len(singular_values):
         return 0
     return int(np.sum(singular_values > tol * singular_values[0]))
-
-
-def _apply_inverse(label, weight, inside, outside, m):
-    """Multiply the outside vectors by (Σ^a)⁻¹, Σ^a = E[yzᵀ | a], in place."""
-    order = np.argsort(label, kind="stable")
-    bounds = np.searchsorted(label[order], np.arange(len(m) + 1))
-    for a, k in enumerate(m):
-        rows = order[bounds[a] : bounds[a + 1]]
-        share = weight[rows]
-        if not share.any():
-            continue
-        y, z = inside[rows, :k], outside[rows, :k]
-        sigma = (y * (share / share.sum())[:, None]).T @ z
-        outside[rows, :k] = z @ np.linalg.inv(sigma)
