@@ -1,0 +1,714 @@
+"""Weighted tree automata."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from lpcfg_sk.exceptions import NotStronglyConvergentError
+from lpcfg_sk.grammar._gram import GramMatrices, spectral_radius
+from lpcfg_sk.grammar._persistence import load_arrays, save_arrays
+from lpcfg_sk.grammar._tensors import (
+    CPTensor,
+    DenseTensor,
+    SparseTensor,
+    add,
+    as_tensor,
+    direct_sum,
+    hadamard,
+)
+from lpcfg_sk.grammar._wta_analysis import (
+    analyse,
+    balanced,
+    canonical,
+    exact_minimum,
+    inner_product,
+    squared_distance,
+    truncated,
+)
+from lpcfg_sk.grammar._wta_chart import SpanChart
+from lpcfg_sk.grammar._wta_convert import automaton_of_grammar, grammar_of_automaton
+from lpcfg_sk.grammar._wta_values import tree_log_values
+from lpcfg_sk.treebank import SymbolTable
+from lpcfg_sk.utils._validation import check_treebank
+
+__all__ = ["WTA"]
+
+_KIND = "WTA"
+_VERSION = 1
+
+
+class WTA:
+    """A weighted tree automaton ⟨α, T, {ω_σ}⟩ over binary trees.
+
+    It computes f(t) = αᵀω(t) with ω(σ) = ω_σ for a leaf and
+    ω((t₁, t₂)) = T(I, ω(t₁), ω(t₂)) for a node [1]_. Weights may be negative. An
+    automaton is immutable.
+
+    Parameters
+    ----------
+    alpha : array-like of float, shape (n,)
+        Initial weights.
+    T : array-like, tuple, or mapping of str to those
+        Transition weights of all nodes, or of the nodes of each label (other
+        labels then have weight zero): an n × n × n array; coordinates
+        ``(i, j, k, weight)``; or three CP factors ``(A, B, C)``, n × R arrays.
+    omega : mapping of str to array-like of shape (n,)
+        Terminal weights of each word.
+    unknown_word : str, default=None
+        The word of `omega` that stands for words not named there; they have
+        weight zero where None.
+    states : sequence of str, default=None
+        Names of the states.
+
+    Attributes
+    ----------
+    alpha : ndarray of float64, shape (n,)
+        Initial weights.
+    omega_matrix : ndarray of float64, shape (n_words, n)
+        Terminal weights, in the order of `words`.
+    words : tuple of str
+        The alphabet.
+    labels : tuple of str or None
+        Node labels that have their own tensor; None where labels are ignored.
+    tensors : tuple
+        Transition tensors, one a label.
+    states : tuple of str or None
+        Names of the states.
+
+    See Also
+    --------
+    SVTAMinimizer : Learn a grammar and minimise its automaton.
+
+    References
+    ----------
+    .. [1] Rabusseau, Balle and Cohen (2016). Low-rank approximation of weighted
+       tree automata. AISTATS.
+
+    Examples
+    --------
+    Trees over one letter, weighted by 0.3 a node:
+
+    >>> import numpy as np
+    >>> from lpcfg_sk import WTA
+    >>> wta = WTA([1.0], np.full((1, 1, 1), 0.3), {"a": [1.0]})
+    >>> wta.value(["(X a)", "(X (X a) (X (X a) (X a)))"]).round(4)
+    array([1.  , 0.09])
+    >>> round(float(wta.singular_values()[0]), 4)
+    1.3975
+    """
+
+    def __init__(self, alpha, T, omega, *, unknown_word=None, states=None):
+        alpha = _vector(alpha, "alpha")
+        n = len(alpha)
+        if isinstance(T, Mapping):
+            if not T:
+                raise ValueError("T is an empty mapping; give a tensor for each label.")
+            labels = tuple(sorted(map(str, T)))
+            tensors = [as_tensor(T[label], n) for label in labels]
+        else:
+            labels, tensors = None, [as_tensor(T, n)]
+        if not isinstance(omega, Mapping) or not omega:
+            raise ValueError(
+                "omega should map each word to its vector of terminal weights; got "
+                f"{'an empty mapping' if isinstance(omega, Mapping) else type(omega)}."
+            )
+        words = tuple(sorted(omega))
+        matrix = np.stack([_vector(omega[w], f"omega[{w!r}]", n) for w in words])
+        if unknown_word is not None and unknown_word not in omega:
+            raise ValueError(f"unknown_word {unknown_word!r} is not a word of omega.")
+        if states is not None and len(states) != n:
+            raise ValueError(f"{len(states)} names were given for {n} states.")
+        self._set(alpha, tensors, matrix, words, labels, unknown_word, states)
+
+    def _set(self, alpha, tensors, omega, words, labels, unknown_word, states):
+        self.alpha = _frozen(alpha)
+        self.omega_matrix = _frozen(omega)
+        self.tensors = tuple(tensors)
+        self.words, self.labels = tuple(words), labels
+        self.unknown_word = unknown_word
+        self.states = None if states is None else tuple(states)
+        self._analysis = None
+
+    @classmethod
+    def _build(cls, *parts):
+        self = object.__new__(cls)
+        self._set(*parts)
+        return self
+
+    def _derived(self, alpha, tensors, omega, states=None):
+        """Make an automaton over the same alphabet with other weights."""
+        return self._build(
+            alpha, tensors, omega, self.words, self.labels, self.unknown_word, states
+        )
+
+    @classmethod
+    def from_pcfg(cls, model):
+        """Make the automaton of a grammar (section 5.1).
+
+        Parameters
+        ----------
+        model : LPCFG or fitted learner
+            States of the automaton are the pairs of a nonterminal and one of its
+            latent states; labels of nodes are summed out.
+
+        Returns
+        -------
+        WTA
+            f(t) is the sum of the weights of all derivations with the topology
+            and the words of t.
+        """
+        grammar = getattr(model, "grammar_", model)
+        if not hasattr(grammar, "arrays") or not hasattr(grammar, "nonterminals"):
+            raise TypeError(
+                "from_pcfg takes an LPCFG or a fitted learner with a grammar_, got "
+                f"{type(model).__name__}; fit the learner first."
+            )
+        alpha, tensor, omega, states = automaton_of_grammar(grammar)
+        return cls._build(
+            alpha, [tensor], omega, grammar.words, None, grammar.unknown_word, states
+        )
+
+    def to_wcfg(self):
+        """Make the weighted grammar with one nonterminal a state (section 5.1).
+
+        Returns
+        -------
+        LPCFG
+            Its string values are those of the automaton; node labels are the
+            states' names.
+        """
+        states = self.states or [f"q{i}" for i in range(self.n_states)]
+        return grammar_of_automaton(
+            self.alpha,
+            add(self.tensors),
+            self.omega_matrix,
+            self.words,
+            states,
+            self.unknown_word,
+        )
+
+    @property
+    def n_states(self):
+        """Number of states."""
+        return len(self.alpha)
+
+    @property
+    def n_parameters(self):
+        """Numbers that specify the transitions, as the paper counts them."""
+        return sum(t.n_parameters for t in self.tensors)
+
+    @property
+    def T(self):
+        """Transition weights, in the form that the constructor takes."""
+        forms = [tuple(t.arrays().values()) for t in self.tensors]
+        forms = [f[0] if len(f) == 1 else f for f in forms]
+        if self.labels is None:
+            return forms[0]
+        return dict(zip(self.labels, forms, strict=True))
+
+    @property
+    def omega(self):
+        """Terminal weights of each word."""
+        rows = zip(self.words, self.omega_matrix, strict=True)
+        return MappingProxyType(dict(rows))
+
+    def __repr__(self):
+        kinds = "/".join(sorted({t.kind for t in self.tensors}))
+        labels = "" if self.labels is None else f", {len(self.labels)} node labels"
+        return (
+            f"<WTA of {self.n_states} states, {len(self.words)} words{labels}, "
+            f"{self.n_parameters} {kinds} transition weights>"
+        )
+
+    # -- values ------------------------------------------------------------------
+
+    def _encode(self, X):
+        word = X.words.map_to(SymbolTable(self.words))
+        if X.words.backoff is not None:
+            word = np.where(word >= 0, word, word[X.words.backoff])
+        if self.unknown_word is not None:
+            unknown = self.words.index(self.unknown_word)
+            word = np.where(word >= 0, word, unknown)
+        if self.labels is None:
+            label = np.zeros(X.n_nodes, dtype=np.int32)
+        else:
+            label = X.labels.map_to(self.labels)[X.label]
+        return label, word[X.word]
+
+    def log_value(self, X, *, n_jobs=None):
+        """Sign and log absolute value of f(t) for each tree.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees; a leaf is a pre-terminal over a word. Labels are ignored
+            unless the automaton has a tensor for each label.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        sign : ndarray of float64, shape (n_trees,)
+            -1, 0 or 1.
+        log : ndarray of float64, shape (n_trees,)
+            Natural logarithm of |f(t)|, -inf where the sign is 0.
+        """
+        X = check_treebank(
+            X, estimator="WTA", parsed=True, binary=True, allow_empty=True
+        )
+        label, word = self._encode(X)
+        return tree_log_values(
+            self.alpha, self.tensors, self.omega_matrix, X, label, word, n_jobs=n_jobs
+        )
+
+    def value(self, X, *, n_jobs=None):
+        """Value f(t) of each tree.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees; a leaf is a pre-terminal over a word.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_trees,)
+            Large trees may underflow to 0; see :meth:`log_value`.
+        """
+        sign, log = self.log_value(X, n_jobs=n_jobs)
+        with np.errstate(over="ignore"):
+            return sign * np.exp(log)
+
+    def span_charts(self, X, *, max_memory=2**31):
+        """Yield the chart of each sentence, over all its trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of sentences
+            The words are what counts; trees are ignored.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Yields
+        ------
+        SpanChart
+            String value and posteriors of spans.
+        """
+        X = check_treebank(X, estimator="WTA", allow_empty=True)
+        _, word = self._encode(X)
+        tensor = add(self.tensors)
+        omega = np.vstack([self.omega_matrix, np.zeros(self.n_states)])
+        for begin, end in zip(X.token_offsets, X.token_offsets[1:], strict=False):
+            yield SpanChart(self.alpha, tensor, omega[word[begin:end]], max_memory)
+
+    def sentence_log_value(self, X, *, max_memory=2**31):
+        """Sign and log absolute value of f_G(w) = Σ f(t) over the trees t of w.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of sentences
+            The words are what counts; trees are ignored.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Returns
+        -------
+        sign : ndarray of float64, shape (n_sentences,)
+        log : ndarray of float64, shape (n_sentences,)
+        """
+        charts = self.span_charts(X, max_memory=max_memory)
+        values = np.array([(c.sign, c.log_value) for c in charts]).reshape(-1, 2)
+        return values[:, 0], values[:, 1]
+
+    def sentence_value(self, X, *, max_memory=2**31):
+        """String value f_G(w) = Σ f(t) over all trees t with the words w.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of sentences
+            The words are what counts; trees are ignored.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_sentences,)
+        """
+        sign, log = self.sentence_log_value(X, max_memory=max_memory)
+        with np.errstate(over="ignore"):
+            return sign * np.exp(log)
+
+    # -- algebra -----------------------------------------------------------------
+
+    def conjugate(self, Q):
+        """Change the basis of the states; f stays as it is.
+
+        Parameters
+        ----------
+        Q : array-like of float, shape (n, n)
+            An invertible matrix.
+
+        Returns
+        -------
+        WTA
+            ⟨Qᵀα, T(Q⁻ᵀ, Q, Q), {Q⁻¹ω_σ}⟩.
+        """
+        Q = np.asarray(Q, dtype=np.float64)
+        if Q.shape != (self.n_states,) * 2 or not np.isfinite(Q).all():
+            raise ValueError(
+                f"Q should be a finite matrix of shape {(self.n_states,) * 2}, got "
+                f"shape {Q.shape}."
+            )
+        try:
+            inverse = np.linalg.inv(Q)
+        except np.linalg.LinAlgError:
+            raise ValueError("Q is singular; a basis change is invertible.") from None
+        tensors = [t.project(inverse.T, Q, Q) for t in self.tensors]
+        return self._derived(Q.T @ self.alpha, tensors, self.omega_matrix @ inverse.T)
+
+    def reweight(self, gamma):
+        """Weigh trees by their size: t ↦ γ^size(t) f(t), size = inner nodes.
+
+        Parameters
+        ----------
+        gamma : float
+            The factor for each inner node.
+
+        Returns
+        -------
+        WTA
+        """
+        if gamma == 1:
+            return self
+        tensors = [t.scaled(gamma) for t in self.tensors]
+        return self._derived(self.alpha, tensors, self.omega_matrix, self.states)
+
+    def _check_same_trees(self, other):
+        if (self.labels is None) != (other.labels is None):
+            raise ValueError(
+                "One automaton has a tensor for each node label and the other ignores "
+                "labels; give both the same kind of transitions."
+            )
+
+    def __add__(self, other):
+        if not isinstance(other, WTA):
+            return NotImplemented
+        self._check_same_trees(other)
+        words = tuple(sorted({*self.words, *other.words}))
+        omega = np.hstack([w._omega_of(words) for w in (self, other)])
+        labels = self.labels
+        if labels is not None:
+            labels = tuple(sorted({*self.labels, *other.labels}))
+        pairs = zip(self._tensors_of(labels), other._tensors_of(labels), strict=True)
+        unknown = self.unknown_word
+        if unknown != other.unknown_word:
+            unknown = None
+        return self._build(
+            np.concatenate([self.alpha, other.alpha]),
+            [direct_sum(a, b) for a, b in pairs],
+            omega,
+            words,
+            labels,
+            unknown,
+            None,
+        )
+
+    def __mul__(self, other):
+        if np.isscalar(other):
+            return self._derived(
+                self.alpha * other, self.tensors, self.omega_matrix, self.states
+            )
+        if not isinstance(other, WTA):
+            return NotImplemented
+        self._check_same_trees(other)
+        words = tuple(sorted({*self.words} & {*other.words}))
+        if not words:
+            raise ValueError("The automata share no word; their product is zero.")
+        mine, theirs = self._omega_of(words), other._omega_of(words)
+        labels = self.labels
+        if labels is not None:
+            labels = tuple(sorted({*self.labels, *other.labels}))
+        pairs = zip(self._tensors_of(labels), other._tensors_of(labels), strict=True)
+        return self._build(
+            np.kron(self.alpha, other.alpha),
+            [hadamard(a, b) for a, b in pairs],
+            (mine[:, :, None] * theirs[:, None, :]).reshape(len(words), -1),
+            words,
+            labels,
+            None,
+            None,
+        )
+
+    __rmul__ = __mul__
+
+    def __neg__(self):
+        return self * -1.0
+
+    def __sub__(self, other):
+        if not isinstance(other, WTA):
+            return NotImplemented
+        return self + -other
+
+    def _omega_of(self, words):
+        place = {word: i for i, word in enumerate(self.words)}
+        rows = np.array([place.get(word, -1) for word in words])
+        return np.vstack([self.omega_matrix, np.zeros(self.n_states)])[rows]
+
+    def _tensors_of(self, labels):
+        if labels is None:
+            return self.tensors
+        empty = np.zeros(0, dtype=np.int32)
+        none = SparseTensor(empty, empty, empty, np.zeros(0), self.n_states)
+        known = dict(zip(self.labels, self.tensors, strict=True))
+        return [known.get(label, none) for label in labels]
+
+    # -- sums over all trees ------------------------------------------------------
+
+    def analysis(self):
+        """Gram matrices over the useful states; solved once.
+
+        Returns
+        -------
+        Analysis
+            Named tuple (states, gram).
+        """
+        if self._analysis is None:
+            self._analysis = analyse(self)
+        return self._analysis
+
+    def gram_matrices(self):
+        """Gram matrices of all contexts and of all trees (Algorithm 2).
+
+        Returns
+        -------
+        GramMatrices
+            Named tuple (context, tree) of n × n matrices, G_C = Σ_c α(c)α(c)ᵀ and
+            G_T = Σ_t ω(t)ω(t)ᵀ. States that no tree reaches or no context observes
+            play no part in f; their rows and columns are zero.
+
+        Raises
+        ------
+        NotStronglyConvergentError
+            If the sums diverge.
+        """
+        states, gram = self.analysis()
+        if len(states) == self.n_states:
+            return gram
+        whole = []
+        for part in gram:
+            out = np.zeros((self.n_states,) * 2)
+            out[np.ix_(states, states)] = part
+            whole.append(out)
+        return GramMatrices(*whole)
+
+    def spectral_radius(self):
+        """Spectral radius ρ(E) of the Gram iteration at its fixed point.
+
+        Returns
+        -------
+        float
+            Below 1 for strongly convergent automata; inf where the sum over trees
+            has no finite value.
+        """
+        try:
+            states, gram = self.analysis()
+        except NotStronglyConvergentError:
+            return np.inf
+        if len(states) == 0:
+            return 0.0
+        tensors = [t.restricted(states) for t in self.tensors]
+        return spectral_radius(tensors, gram.tree)
+
+    @property
+    def is_convergent(self):
+        """Whether Σ_t |t| f(t)² is finite, as singular values and norms need."""
+        try:
+            canonical(self)
+        except NotStronglyConvergentError:
+            return False
+        return True
+
+    def singular_values(self, *, rank_tol=None):
+        """Singular values of the Hankel matrix of f, largest first.
+
+        Parameters
+        ----------
+        rank_tol : float, default=None
+            Share of the largest value that counts as zero; rounding error where
+            None.
+
+        Returns
+        -------
+        ndarray of float64, shape (rank,)
+            Empty for the zero function.
+        """
+        _, factors = balanced(canonical(self), rank_tol)
+        return np.zeros(0) if factors is None else factors.singular_values
+
+    def minimize(self, *, rank_tol=None):
+        """Make the smallest automaton of the same function.
+
+        Parameters
+        ----------
+        rank_tol : float, default=None
+            Share of the largest singular value that counts as zero.
+
+        Returns
+        -------
+        WTA
+            The singular value tree automaton of f, or of a reweighted f where f is
+            not strongly convergent; one state of weight zero for the zero function.
+        """
+        return exact_minimum(self, rank_tol)
+
+    def truncate(self, n, *, rank_tol=None):
+        """Keep the n leading states of the singular value tree automaton.
+
+        Parameters
+        ----------
+        n : int
+            Number of states; the rank of f is enough for f itself.
+        rank_tol : float, default=None
+            Share of the largest singular value that counts as zero.
+
+        Returns
+        -------
+        WTA
+
+        Raises
+        ------
+        NotStronglyConvergentError
+            If f has no singular value decomposition.
+        """
+        if not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"n should be a positive number of states, got {n!r}.")
+        return truncated(canonical(self), int(n), rank_tol)
+
+    def inner_product(self, other):
+        """Sum of f(t) g(t) over all trees.
+
+        Parameters
+        ----------
+        other : WTA
+            Strongly convergent, as this one.
+
+        Returns
+        -------
+        float
+        """
+        self._check_same_trees(other)
+        return inner_product(canonical(self), canonical(other))
+
+    def norm(self):
+        """The ℓ2 norm of f, the root of Σ_t f(t)².
+
+        Returns
+        -------
+        float
+        """
+        wta = canonical(self)
+        return float(np.sqrt(max(inner_product(wta, wta), 0.0)))
+
+    def distance(self, other, *, method="auto"):
+        """The ℓ2 distance of two functions, the root of Σ_t (f(t) − g(t))².
+
+        Parameters
+        ----------
+        other : WTA
+            Strongly convergent, as this one.
+        method : {"auto", "inner", "difference"}, default="auto"
+            By three inner products, which cannot tell functions apart that differ
+            by less than about 1e-7 of their norm, or by the automaton of the
+            difference; "auto" takes the latter where it matters and the automata
+            are small enough.
+
+        Returns
+        -------
+        float
+        """
+        if method not in ("auto", "inner", "difference"):
+            raise ValueError(
+                f"method should be 'auto', 'inner' or 'difference', got {method!r}."
+            )
+        self._check_same_trees(other)
+        pair = canonical(self), canonical(other)
+        return float(np.sqrt(squared_distance(*pair, method)))
+
+    # -- files -------------------------------------------------------------------
+
+    def save(self, path):
+        """Write the automaton to one file, without pickle.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write.
+        """
+        arrays = {"alpha": self.alpha, "omega": self.omega_matrix}
+        for number, tensor in enumerate(self.tensors):
+            for name, array in tensor.arrays().items():
+                arrays[f"T{number}_{name}"] = array
+        meta = {
+            "words": list(self.words),
+            "labels": None if self.labels is None else list(self.labels),
+            "kinds": [t.kind for t in self.tensors],
+            "unknown_word": self.unknown_word,
+            "states": None if self.states is None else list(self.states),
+        }
+        save_arrays(path, _KIND, _VERSION, meta, arrays)
+
+    @classmethod
+    def load(cls, path):
+        """Read an automaton that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Returns
+        -------
+        WTA
+        """
+        _, meta, arrays = load_arrays(path, _KIND, _VERSION)
+        n = len(arrays["alpha"])
+        tensors = []
+        for number, kind in enumerate(meta["kinds"]):
+            head = f"T{number}_"
+            parts = {k.removeprefix(head): v for k, v in arrays.items() if head in k}
+            if kind == "sparse":
+                tensors.append(SparseTensor(**parts, n=n))
+            elif kind == "cp":
+                tensors.append(CPTensor(**parts))
+            else:
+                tensors.append(DenseTensor(parts["dense"]))
+        labels = meta["labels"]
+        return cls._build(
+            arrays["alpha"],
+            tensors,
+            arrays["omega"],
+            meta["words"],
+            None if labels is None else tuple(labels),
+            meta["unknown_word"],
+            meta["states"],
+        )
+
+
+def _vector(values, name, n=None):
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != 1 or len(array) == 0 or n not in (None, len(array)):
+        expected = "a non-empty vector" if n is None else f"a vector of length {n}"
+        raise ValueError(f"{name} should be {expected}, got shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds nan or infinity.")
+    return array
+
+
+def _frozen(array):
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array

@@ -1,0 +1,382 @@
+"""What sums over all trees say of an automaton: Gram matrices, rank, distances."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lpcfg_sk.exceptions import NotStronglyConvergentError
+from lpcfg_sk.grammar._balance import balance
+from lpcfg_sk.grammar._gram import (
+    GramMatrices,
+    context_gram,
+    cross_gram,
+    tree_gram,
+)
+from lpcfg_sk.grammar._tensors import DenseTensor, SparseTensor
+
+__all__ = [
+    "Analysis",
+    "analyse",
+    "balanced",
+    "canonical",
+    "exact_minimum",
+    "inner_product",
+    "restricted",
+    "squared_distance",
+    "truncated",
+    "useful_states",
+]
+
+#: Relative squared distance below which three inner products cancel too much.
+_CANCELLATION = 1e-9
+#: Largest number of states for which a reduced automaton is minimised once more.
+_MAX_REPEATED_STATES = 64
+#: Largest joint number of states for which a difference is solved as one automaton.
+_MAX_DIFFERENCE_STATES = 160
+
+
+class Analysis(NamedTuple):
+    """Gram matrices of an automaton over its useful states.
+
+    Parameters
+    ----------
+    states : ndarray of int64
+        The states that some tree reaches and some context observes.
+    gram : GramMatrices
+        Over those states.
+    """
+
+    states: np.ndarray
+    gram: GramMatrices
+
+
+def useful_states(alpha, tensors, omega):
+    """States that some tree gives weight to and some context observes.
+
+    Decided by the pattern of non-zero weights.
+
+    Parameters
+    ----------
+    alpha : ndarray of float64, shape (n,)
+        Initial weights.
+    tensors : sequence of tensors
+        Transition tensors.
+    omega : ndarray of float64, shape (n_words, n)
+        Terminal weights.
+
+    Returns
+    -------
+    ndarray of int64
+    """
+    productive = (omega != 0).any(axis=0)
+    grown = True
+    while grown:
+        reached = productive.copy()
+        for tensor in tensors:
+            reached |= tensor.above(reached)
+        grown = reached.sum() > productive.sum()
+        productive = reached
+    useful = (alpha != 0) & productive
+    grown = True
+    while grown:
+        reached = useful.copy()
+        for tensor in tensors:
+            reached |= tensor.beneath(reached, productive)
+        grown = reached.sum() > useful.sum()
+        useful = reached
+    return np.flatnonzero(useful)
+
+
+def analyse(wta):
+    """Solve for the Gram matrices of an automaton, without its useless states.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    NotStronglyConvergentError
+        If the sums over all trees diverge.
+    """
+    states = useful_states(wta.alpha, wta.tensors, wta.omega_matrix)
+    if len(states) == 0:
+        return Analysis(states, GramMatrices(np.zeros((0, 0)), np.zeros((0, 0))))
+    alpha, tensors, omega = restricted(wta, states)
+    tree = tree_gram(tensors, omega)
+    return Analysis(states, GramMatrices(context_gram(tensors, alpha, tree), tree))
+
+
+def restricted(wta, states):
+    """Weights of an automaton over some of its states.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+    states : ndarray of int64
+        The states to keep, in order.
+
+    Returns
+    -------
+    alpha : ndarray of float64
+    tensors : list of tensors
+    omega : ndarray of float64
+    """
+    tensors = wta.tensors
+    if len(states) < wta.n_states:
+        tensors = [t.restricted(states) for t in tensors]
+    return wta.alpha[states], tensors, np.ascontiguousarray(wta.omega_matrix[:, states])
+
+
+def canonical(wta):
+    """The automaton itself, or its minimum where only hidden states diverge.
+
+    A subspace of states that no tree reaches, or no context observes, may diverge
+    while f is fine; trimming single states does not see it in a general basis.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+
+    Returns
+    -------
+    WTA
+        Has Gram matrices.
+
+    Raises
+    ------
+    NotStronglyConvergentError
+        If f itself diverges.
+    """
+    try:
+        wta.analysis()
+    except NotStronglyConvergentError:
+        smaller = exact_minimum(wta, None)
+        if smaller.n_states >= wta.n_states:
+            raise
+        smaller.analysis()
+        return smaller
+    return wta
+
+
+def balanced(wta, rank_tol):
+    """Balanced factors of the Hankel matrix, over the useful states.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+    rank_tol : float or None
+        Share of the largest singular value that counts as zero.
+
+    Returns
+    -------
+    states : ndarray of int64
+    balance : Balance or None
+        None for the automaton of the zero function.
+    """
+    states, gram = wta.analysis()
+    if len(states) == 0:
+        return states, None
+    factors = balance(*gram, rank_tol)
+    return states, factors if len(factors.singular_values) else None
+
+
+def truncated(wta, n_states, rank_tol):
+    """Truncate the singular value tree automaton, without ever building it whole.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+    n_states : int or None
+        Number of states to keep; all of the rank where None.
+    rank_tol : float or None
+        Share of the largest singular value that counts as zero.
+
+    Returns
+    -------
+    WTA
+    """
+    states, factors = balanced(wta, rank_tol)
+    if factors is None:
+        return _zero(wta)
+    rank = len(factors.singular_values)
+    basis, dual = factors.bases(rank if n_states is None else min(n_states, rank))
+    alpha, tensors, omega = restricted(wta, states)
+    return wta._derived(
+        basis.T @ alpha, [_project(t, basis, dual) for t in tensors], omega @ dual
+    )
+
+
+def _project(tensor, basis, dual):
+    new = tensor.project(dual, basis, basis)
+    if new.kind == "cp" and 3 * new.rank > new.n**2:
+        return DenseTensor(new.to_dense())
+    return new
+
+
+def _zero(wta):
+    empty = np.zeros(0, dtype=np.int32)
+    tensors = [SparseTensor(empty, empty, empty, np.zeros(0), 1) for _ in wta.tensors]
+    return wta._derived(np.zeros(1), tensors, np.zeros((len(wta.words), 1)))
+
+
+def exact_minimum(wta, rank_tol):
+    """Smallest automaton of the same function, also of divergent ones.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+    rank_tol : float or None
+        Share of the largest singular value that counts as zero.
+
+    Returns
+    -------
+    WTA
+
+    Notes
+    -----
+    f_γ(t) = γ^size(t) f(t) has the same rank as f and converges for a small enough
+    γ, so it is minimised in place of a divergent f.
+    """
+    gamma = 1.0
+    while True:
+        try:
+            small = truncated(wta.reweight(gamma), None, rank_tol)
+            break
+        except NotStronglyConvergentError:
+            gamma /= 2
+            if gamma < 1e-150:
+                raise
+    # A basis far from orthogonal hides dependent states behind rounding errors; in
+    # the balanced one they show.
+    n_states = wta.n_states
+    while small.n_states < n_states <= _MAX_REPEATED_STATES:
+        n_states = small.n_states
+        small = truncated(small, None, rank_tol)
+    return small.reweight(1 / gamma)
+
+
+def inner_product(first, second):
+    """Sum of f(t) g(t) over all trees.
+
+    Parameters
+    ----------
+    first, second : WTA
+        Strongly convergent automata over the same kind of trees.
+
+    Returns
+    -------
+    float
+    """
+    parts = []
+    for wta in (first, second):
+        states, gram = wta.analysis()
+        parts.append((*restricted(wta, states), gram))
+    (alpha1, tensors1, _, gram1), (alpha2, tensors2, _, gram2) = parts
+    if len(alpha1) == 0 or len(alpha2) == 0:
+        return 0.0
+    if first is second:
+        return float(alpha1 @ gram1.tree @ alpha1)
+    tensors1, tensors2 = _same_labels(first, tensors1, second, tensors2)
+    omega1, omega2 = _same_words(first, parts[0][2], second, parts[1][2])
+    units = [np.sqrt(np.diagonal(g.tree)) for g in (gram1, gram2)]
+    cross = cross_gram(tensors1, omega1, tensors2, omega2, units)
+    return float(alpha1 @ cross @ alpha2)
+
+
+def _same_labels(first, tensors1, second, tensors2):
+    """Tensors of both automata for the node labels that they share."""
+    if first.labels is None and second.labels is None:
+        return tensors1, tensors2
+    place = {label: i for i, label in enumerate(second.labels)}
+    shared = [i for i, label in enumerate(first.labels) if label in place]
+    return (
+        [tensors1[i] for i in shared],
+        [tensors2[place[first.labels[i]]] for i in shared],
+    )
+
+
+def _same_words(first, omega1, second, omega2):
+    """Terminal weights of both automata for the words that they share."""
+    if first.words == second.words:
+        return omega1, omega2
+    place = {word: i for i, word in enumerate(second.words)}
+    shared = [i for i, word in enumerate(first.words) if word in place]
+    return omega1[shared], omega2[[place[first.words[i]] for i in shared]]
+
+
+def squared_distance(first, second, method):
+    """Sum of (f(t) − g(t))² over all trees.
+
+    Parameters
+    ----------
+    first, second : WTA
+        Strongly convergent automata over the same kind of trees.
+    method : {"auto", "inner", "difference"}
+        See :meth:`WTA.distance`.
+
+    Returns
+    -------
+    float
+    """
+    own = inner_product(first, first), inner_product(second, second)
+    if min(own) <= 0:
+        return max(own)
+    if method != "difference":
+        value = sum(own) - 2 * inner_product(first, second)
+        if method == "inner" or value > _CANCELLATION * max(own):
+            return max(value, 0.0)
+    small = [w.minimize() for w in (first, second)]
+    if (
+        method == "auto"
+        and small[0].n_states + small[1].n_states > _MAX_DIFFERENCE_STATES
+    ):
+        return max(value, 0.0)
+    return _difference(*small)
+
+
+def _difference(first, second):
+    """Norm of f − g in coordinates where the difference itself is small.
+
+    With M = S_AB S_BB⁺ the states δ = ω_A(t) − M ω_B(t) and ω_B(t) compute f − g;
+    all entries of the Gram matrix of δ are of the size of the difference, so
+    nothing cancels.
+    """
+    both = first - second
+    n = first.n_states
+    alpha, omega = both.alpha, both.omega_matrix
+    cross, own = _cross(first, second), second.analysis().gram.tree
+    size = np.sqrt(np.maximum(np.diagonal(own), 0.0))
+    unit = np.where(size > 0, size, 1.0)
+    inverse = np.linalg.pinv(own / np.outer(unit, unit), rcond=1e-10, hermitian=True)
+    shift = (cross / unit) @ inverse / unit
+    basis = np.eye(len(alpha))
+    basis[:n, n:] = shift
+    dual = np.eye(len(alpha))
+    dual[:n, n:] = -shift
+    tensors = [
+        DenseTensor(t.to_dense()).project(dual.T, basis, basis) for t in both.tensors
+    ]
+    gram = tree_gram(tensors, omega @ dual.T)
+    alpha = basis.T @ alpha
+    return max(float(alpha @ gram @ alpha), 0.0)
+
+
+def _cross(first, second):
+    tensors = _same_labels(first, first.tensors, second, second.tensors)
+    omegas = _same_words(first, first.omega_matrix, second, second.omega_matrix)
+    units = []
+    for wta in (first, second):
+        size = np.sqrt(np.diagonal(wta.gram_matrices().tree))
+        units.append(np.where(size > 0, size, 1.0))
+    return cross_gram(tensors[0], omegas[0], tensors[1], omegas[1], units)

@@ -1,0 +1,96 @@
+"""The largest weight of tree size under which an automaton still converges."""
+
+import numpy as np
+
+from lpcfg_sk.exceptions import NotStronglyConvergentError
+from lpcfg_sk.grammar._gram import spectral_radius, tree_gram
+from lpcfg_sk.grammar._wta_analysis import restricted, useful_states
+
+__all__ = ["critical_gamma"]
+
+_MAX_SOLVES = 60
+_LARGEST = 1e8
+
+
+def critical_gamma(wta, *, rtol=1e-3):
+    """Find the largest γ for which t ↦ γ^size(t) f(t) has singular values.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton of f.
+    rtol : float, default=1e-3
+        Relative accuracy.
+
+    Returns
+    -------
+    float
+        A lower bound of γ*, at most `rtol` away from it; inf where there are only
+        finitely many trees of non-zero value.
+
+    Notes
+    -----
+    The criterion is Σ_t |t| γ^(2 size(t)) f(t)² < ∞, which is what the singular
+    value decomposition needs. (The paper asks for strong convergence in ℓ1, under
+    which hardly any γ > 1 is left for a treebank grammar, and then uses 2.4.) As γ
+    grows to γ*, 1 − ρ(E) goes to zero as γ*² − γ² or as its square root; both are
+    extrapolated from the solves so far, which start from each other's solutions.
+    """
+    states = useful_states(wta.alpha, wta.tensors, wta.omega_matrix)
+    if len(states) == 0:
+        return np.inf
+    _, tensors, omega = restricted(wta, states)
+
+    def solve(gamma, start):
+        scaled = [t.scaled(gamma) for t in tensors]
+        try:
+            gram = tree_gram(scaled, omega, start=start)
+        except NotStronglyConvergentError:
+            return None
+        return gram, 1 - spectral_radius(scaled, gram)
+
+    low, found = 1.0, None
+    for _ in range(_MAX_SOLVES):
+        found = solve(low, None)
+        if found is not None:
+            break
+        low /= 2
+    if found is None:
+        raise NotStronglyConvergentError(
+            f"No γ down to {low:.3g} makes the automaton convergent; its weights are "
+            "too large, divide the transition weights by a constant first."
+        )
+    gram, gap = found
+    high = np.inf
+    points = [(low**2, gap)]
+    for _ in range(_MAX_SOLVES):
+        if high <= low * (1 + rtol):
+            break
+        if low > _LARGEST or gap == 1:
+            return np.inf
+        gamma = _next(points, low, high, rtol)
+        found = solve(gamma, gram)
+        if found is None:
+            high = gamma
+        else:
+            low, (gram, gap) = gamma, found
+            points.append((low**2, gap))
+    return low
+
+
+def _next(points, low, high, rtol):
+    """Where to solve next: beside the extrapolated zero of 1 − ρ."""
+    guesses = []
+    if len(points) > 1:
+        (x1, y1), (x2, y2) = points[-2:]
+        for power in (1, 2):
+            slope = (y1**power - y2**power) / (x2 - x1)
+            if slope > 0:
+                guesses.append(np.sqrt(x2 + y2**power / slope))
+    for guess in sorted(guesses):
+        for gamma in (guess * (1 - rtol / 3), guess * (1 + rtol / 3)):
+            if low * (1 + rtol / 10) < gamma < high * (1 - rtol / 10):
+                return gamma
+    if np.isinf(high):
+        return low * 2 if len(points) > 2 else low * 1.25
+    return np.sqrt(low * high)
