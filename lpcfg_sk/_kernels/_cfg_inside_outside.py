@@ -14,6 +14,8 @@ def cfg_inside_outside(
     n_nonterminals,
     start,
     left_offset,
+    terminal_offset,
+    trie_left,
     trie_right,
     done_offset,
     done_rule,
@@ -69,12 +71,16 @@ def cfg_inside_outside(
     item_values = np.empty(len(items))
     n_items = 0
     prefix = np.zeros(n_trie)
-    touched = np.empty(n_trie, dtype=np.int32)
+    touched = np.empty(n_trie + 1, dtype=np.int32)
+    # Items that grow from the current position, each once.
+    growing = np.empty(len(terminal_offset), dtype=np.int32)
+    is_growing = np.zeros(len(terminal_offset), dtype=np.bool_)
+    grows, grows_row = _lookahead(words, n_nonterminals, trie_left, trie_right, begins)
     base = np.zeros(n_nonterminals)
 
-    for width in range(1, n + 1):
-        for i in range(n - width + 1):
-            j = i + width
+    for i in range(n - 1, -1, -1):
+        n_growing = 0
+        for j in range(i + 1, n + 1):
             span = i * n - i * (i - 1) // 2 + j - i - 1
             reference = 0
             found = False
@@ -86,7 +92,6 @@ def cfg_inside_outside(
                     if not found or both > reference:
                         reference = both
                         found = True
-            n_touched = 0
             for k in range(i + 1, j):
                 left = i * n - i * (i - 1) // 2 + k - i - 1
                 right = k * n - k * (k - 1) // 2 + j - k - 1
@@ -94,33 +99,33 @@ def cfg_inside_outside(
                     continue
                 factor = 2.0 ** (exponent[left] + exponent[right] - reference)
                 right_value = value[right]
-                right_word = -2
-                if j - k == 1:
-                    right_word = n_nonterminals + words[k]
-                    word_value = 2.0 ** (-exponent[right])
+                # Half of these products are zero: a branch would cost more.
                 for e in range(item_offset[left, 0], item_offset[left, 1]):
                     left_value = item_values[e] * factor
                     item = items[e]
-                    for t in range(left_offset[item], left_offset[item + 1]):
-                        symbol = trie_right[t]
-                        if symbol < n_nonterminals:
-                            v = right_value[symbol]
-                        elif symbol == right_word:
-                            v = word_value
-                        else:
-                            continue
-                        if v > 0.0:
-                            if prefix[t] == 0.0:
-                                touched[n_touched] = t
-                                n_touched += 1
-                            prefix[t] += left_value * v
+                    for t in range(left_offset[item], terminal_offset[item]):
+                        prefix[t] += left_value * right_value[trie_right[t]]
+                if j - k == 1 and words[k] >= 0:
+                    symbol = n_nonterminals + words[k]
+                    word_value = factor * 2.0 ** (-exponent[right])
+                    for e in range(item_offset[left, 0], item_offset[left, 1]):
+                        item = items[e]
+                        for t in range(terminal_offset[item], left_offset[item + 1]):
+                            if trie_right[t] == symbol:
+                                prefix[t] += item_values[e] * word_value
+            n_touched = 0
+            for q in range(n_growing):
+                item = growing[q]
+                for t in range(left_offset[item], left_offset[item + 1]):
+                    touched[n_touched] = t
+                    n_touched += prefix[t] > 0.0
             base[:] = 0.0
             for q in range(n_touched):
                 t = touched[q]
                 for d in range(done_offset[t], done_offset[t + 1]):
                     r = done_rule[d]
                     base[rule_lhs[r]] += theta[r] * prefix[t]
-            is_word = width == 1 and words[i] >= 0
+            is_word = j - i == 1 and words[i] >= 0
             if is_word:
                 for d in range(word_offset[words[i]], word_offset[words[i] + 1]):
                     r = word_rule[d]
@@ -137,51 +142,46 @@ def cfg_inside_outside(
                 largest = max(largest, prefix[touched[q]])
             item_offset[span] = n_items
             if largest == 0.0:
-                for q in range(n_touched):
-                    prefix[touched[q]] = 0.0
                 continue
             alive[span] = True
             shift = np.int64(np.floor(np.log2(largest)))
             exponent[span] = reference + shift
             scale = 2.0 ** (-shift)
-            while n_items + n_nonterminals + n_touched + 1 > len(items):
+            while n_items + n_nonterminals + 2 * n_touched + 2 > len(items):
                 items = _grown_int(items)
                 item_values = _grown_float(item_values)
-            following = words[j] if j < n else -1
+            can_grow = grows[grows_row[j]]
             for a in range(n_nonterminals):
-                if row[a] > 0.0:
-                    row[a] *= scale
-                    if _can_grow(a, following, left_offset, trie_right, begins):
-                        items[n_items] = a
-                        item_values[n_items] = row[a]
-                        n_items += 1
+                row[a] *= scale
+                items[n_items] = a
+                item_values[n_items] = row[a]
+                n_items += can_grow[a] and row[a] > 0.0
             if is_word:
-                item = n_nonterminals + words[i]
-                if _can_grow(item, following, left_offset, trie_right, begins):
-                    items[n_items] = item
-                    item_values[n_items] = scale
-                    n_items += 1
-            n_closed = 0
+                items[n_items] = n_nonterminals + words[i]
+                item_values[n_items] = scale
+                n_items += can_grow[n_nonterminals + words[i]]
             for q in range(n_touched):
-                t = touched[q]
-                if _can_grow(n_symbols + t, following, left_offset, trie_right, begins):
-                    items[n_items] = n_symbols + t
-                    item_values[n_items] = prefix[t] * scale
-                    n_items += 1
-                    prefix[t] = 0.0
-                elif done_offset[t] < done_offset[t + 1]:
-                    touched[n_closed] = t
-                    n_closed += 1
-                else:
-                    prefix[t] = 0.0
-            item_offset[span, 1] = n_items
-            for q in range(n_closed):
                 t = touched[q]
                 items[n_items] = n_symbols + t
                 item_values[n_items] = prefix[t] * scale
-                n_items += 1
+                n_items += can_grow[n_symbols + t]
+            item_offset[span, 1] = n_items
+            for q in range(n_touched):
+                t = touched[q]
+                items[n_items] = n_symbols + t
+                item_values[n_items] = prefix[t] * scale
+                finished = done_offset[t] < done_offset[t + 1]
+                n_items += finished and not can_grow[n_symbols + t]
                 prefix[t] = 0.0
             item_offset[span, 2] = n_items
+            for e in range(item_offset[span, 0], item_offset[span, 1]):
+                item = items[e]
+                if not is_growing[item]:
+                    is_growing[item] = True
+                    growing[n_growing] = item
+                    n_growing += 1
+        for q in range(n_growing):
+            is_growing[growing[q]] = False
 
     top = n - 1
     if n == 0 or not alive[top] or value[top, start] == 0.0:
@@ -194,17 +194,17 @@ def cfg_inside_outside(
     item_outside = np.zeros(n_items)
     outside[top, start] = weight / value[top, start]
     total = np.zeros(n_nonterminals)
-    for width in range(n, 0, -1):
-        for i in range(n - width + 1):
-            j = i + width
+    for i in range(n):
+        for j in range(n, i, -1):
             span = i * n - i * (i - 1) // 2 + j - i - 1
             if not alive[span]:
                 continue
             row = outside[span]
             lo, hi = item_offset[span, 0], item_offset[span, 2]
             for e in range(lo, hi):
-                if items[e] < n_nonterminals:
-                    row[items[e]] += item_outside[e]
+                if items[e] >= n_nonterminals:
+                    break
+                row[items[e]] += item_outside[e]
             for b in range(n_nonterminals):
                 total[b] = 0.0
                 for c in range(closure_offset[b], closure_offset[b + 1]):
@@ -217,14 +217,14 @@ def cfg_inside_outside(
             if posterior.size > 0:
                 for a in range(n_nonterminals):
                     posterior[span, a] += total[a] * value[span, a]
-            if width == 1:
+            if j - i == 1:
                 if words[i] >= 0:
                     scale = 2.0 ** (-exponent[span])
                     for d in range(word_offset[words[i]], word_offset[words[i] + 1]):
                         r = word_rule[d]
                         counts[r] += total[rule_lhs[r]] * theta[r] * scale
                 continue
-            any_outside = False
+            n_touched = 0
             for e in range(lo, hi):
                 t = items[e] - n_symbols
                 if t < 0:
@@ -235,60 +235,78 @@ def cfg_inside_outside(
                     part = theta[r] * total[rule_lhs[r]]
                     above += part
                     counts[r] += part * item_values[e]
-                prefix[t] = above
-                any_outside = any_outside or above > 0.0
-            if any_outside:
-                for k in range(i + 1, j):
-                    left = i * n - i * (i - 1) // 2 + k - i - 1
-                    right = k * n - k * (k - 1) // 2 + j - k - 1
-                    if not (alive[left] and alive[right]):
+                if above > 0.0:
+                    prefix[t] = above
+                    is_growing[trie_left[t]] = True
+                    touched[n_touched] = t
+                    n_touched += 1
+            if n_touched == 0:
+                continue
+            for k in range(i + 1, j):
+                left = i * n - i * (i - 1) // 2 + k - i - 1
+                right = k * n - k * (k - 1) // 2 + j - k - 1
+                if not (alive[left] and alive[right]):
+                    continue
+                factor = 2.0 ** (exponent[left] + exponent[right] - exponent[span])
+                right_value = value[right]
+                right_outside = outside[right]
+                symbol_of_word = -1
+                word_value = 0.0
+                if j - k == 1 and words[k] >= 0:
+                    symbol_of_word = n_nonterminals + words[k]
+                    word_value = 2.0 ** (-exponent[right])
+                for e in range(item_offset[left, 0], item_offset[left, 1]):
+                    item = items[e]
+                    if not is_growing[item]:
                         continue
-                    factor = 2.0 ** (exponent[left] + exponent[right] - exponent[span])
-                    right_value = value[right]
-                    right_outside = outside[right]
-                    right_word = -2
-                    if j - k == 1:
-                        right_word = n_nonterminals + words[k]
-                        word_value = 2.0 ** (-exponent[right])
-                    for e in range(item_offset[left, 0], item_offset[left, 1]):
-                        item = items[e]
-                        gained = 0.0
-                        for t in range(left_offset[item], left_offset[item + 1]):
-                            above = prefix[t]
-                            if above == 0.0:
-                                continue
-                            symbol = trie_right[t]
-                            if symbol < n_nonterminals:
-                                v = right_value[symbol]
-                                if v > 0.0:
-                                    gained += above * v
-                                    right_outside[symbol] += (
-                                        above * item_values[e] * factor
-                                    )
-                            elif symbol == right_word:
-                                gained += above * word_value
-                        item_outside[e] += gained * factor
-            for e in range(lo, hi):
-                t = items[e] - n_symbols
-                if t >= 0:
-                    prefix[t] = 0.0
+                    left_value = item_values[e] * factor
+                    gained = 0.0
+                    for t in range(left_offset[item], terminal_offset[item]):
+                        symbol = trie_right[t]
+                        gained += prefix[t] * right_value[symbol]
+                        right_outside[symbol] += prefix[t] * left_value
+                    if symbol_of_word >= 0:
+                        for t in range(terminal_offset[item], left_offset[item + 1]):
+                            if trie_right[t] == symbol_of_word:
+                                gained += prefix[t] * word_value
+                    item_outside[e] += gained * factor
+            for q in range(n_touched):
+                prefix[touched[q]] = 0.0
+                is_growing[trie_left[touched[q]]] = False
     return log_probability
 
 
 @njit(nogil=True, cache=True)
-def _can_grow(item, following, left_offset, trie_right, begins):
-    """Whether some symbol that extends an item can begin with the next word."""
-    if following < 0:
-        return False
-    n_nonterminals = len(begins)
-    for t in range(left_offset[item], left_offset[item + 1]):
-        symbol = trie_right[t]
-        if symbol < n_nonterminals:
-            if begins[symbol, following]:
-                return True
-        elif symbol == n_nonterminals + following:
-            return True
-    return False
+def _lookahead(words, n_nonterminals, trie_left, trie_right, begins):
+    """Which items some symbol can extend that begins with the word at a position.
+
+    Returns one row of flags for each different word, and the row of each position;
+    the row of the end of the string is empty.
+    """
+    n = len(words)
+    n_items = n_nonterminals + begins.shape[1] + len(trie_left)
+    row = np.zeros(n + 1, dtype=np.int64)
+    n_rows = 1
+    for j in range(n):
+        for earlier in range(j):
+            if words[earlier] == words[j]:
+                row[j] = row[earlier]
+        if row[j] == 0 and words[j] >= 0:
+            row[j] = n_rows
+            n_rows += 1
+    flags = np.zeros((n_rows, n_items), dtype=np.bool_)
+    can_begin = np.zeros(n_nonterminals + begins.shape[1], dtype=np.bool_)
+    filled = 0
+    for j in range(n):
+        if row[j] > filled:
+            filled = row[j]
+            can = flags[filled]
+            can_begin[:n_nonterminals] = begins[:, words[j]]
+            can_begin[n_nonterminals + words[j]] = True
+            for t in range(len(trie_left)):
+                can[trie_left[t]] |= can_begin[trie_right[t]]
+            can_begin[n_nonterminals + words[j]] = False
+    return flags, row
 
 
 @njit(nogil=True, cache=True)
@@ -312,6 +330,8 @@ def cfg_expected_counts(
     n_nonterminals,
     start,
     left_offset,
+    terminal_offset,
+    trie_left,
     trie_right,
     done_offset,
     done_rule,
@@ -338,6 +358,8 @@ def cfg_expected_counts(
             n_nonterminals,
             start,
             left_offset,
+            terminal_offset,
+            trie_left,
             trie_right,
             done_offset,
             done_rule,

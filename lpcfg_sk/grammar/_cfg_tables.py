@@ -23,6 +23,8 @@ class CFGTables(NamedTuple):
         ``N..N+T-1``; trie node t is item ``N+T+t``.
     left_offset : ndarray of int64, shape (N + T + n_trie + 1,)
         Item i is extended to the trie nodes ``left_offset[i]:left_offset[i + 1]``.
+    terminal_offset : ndarray of int64, shape (N + T + n_trie,)
+        From here on these nodes add a terminal, before it a nonterminal.
     trie_left, trie_right : ndarray of int32, shape (n_trie,)
         The item that a trie node extends, and the symbol it adds.
     rule_lhs, rule_item : ndarray of int32, shape (n_rules,)
@@ -44,6 +46,7 @@ class CFGTables(NamedTuple):
     n_terminals: int
     start: int
     left_offset: np.ndarray
+    terminal_offset: np.ndarray
     trie_left: np.ndarray
     trie_right: np.ndarray
     rule_lhs: np.ndarray
@@ -117,13 +120,17 @@ def make_tables(grammar):
     word_offset, word_rule = _group(
         item[is_word] - n_nonterminals, rules[is_word], len(terminal)
     )
+    left_offset = np.searchsorted(trie_left, np.arange(n_items + 1)).astype(np.int64)
+    adds_nonterminal = np.array(trie_right, dtype=np.int64) < n_nonterminals
+    before = np.concatenate([[0], np.cumsum(adds_nonterminal)])
     key = item.astype(np.int64) * n_nonterminals + lhs
     order = np.argsort(key, kind="stable")
     return CFGTables(
         n_nonterminals=n_nonterminals,
         n_terminals=len(terminal),
         start=nonterminal[grammar.start],
-        left_offset=np.searchsorted(trie_left, np.arange(n_items + 1)).astype(np.int64),
+        left_offset=left_offset,
+        terminal_offset=left_offset[:-1] + np.diff(before[left_offset]),
         trie_left=np.array(trie_left, dtype=np.int32),
         trie_right=np.array(trie_right, dtype=np.int32),
         rule_lhs=lhs,

@@ -196,6 +196,8 @@ def _kernel_tables(tables, theta):
         tables.n_nonterminals,
         tables.start,
         tables.left_offset,
+        tables.terminal_offset,
+        tables.trie_left,
         tables.trie_right,
         tables.done_offset,
         tables.done_rule,
