@@ -111,10 +111,16 @@ def emit_table(table, *, as_json=False, index=True):
     for column in rounded.select_dtypes("number"):
         values = rounded[column]
         whole = np.all(np.mod(values.dropna(), 1) == 0)
-        rounded[column] = [
-            "" if np.isnan(v) else (f"{v:.0f}" if whole else f"{v:.4g}") for v in values
-        ]
+        rounded[column] = [_number(v, whole) for v in values]
     emit(rounded.to_string(index=index))
+
+
+def _number(value, whole):
+    if np.isnan(value):
+        return ""
+    if whole:
+        return f"{value:.0f}"
+    return "<0.001" if 0 < value < 0.001 else f"{value:.4g}"
 
 
 def note(text):

@@ -1,4 +1,5 @@
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -6,6 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 
+from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.metrics import bootstrap_ci, paired_bootstrap
 from lpcfg_sk.treebank import concatenate
 from lpcfg_sk.utils._validation import check_treebank
@@ -37,9 +39,10 @@ def compare(estimators, treebank, *, cv=5, test=None, confidence=0.95, random_st
     table : DataFrame
         One row an estimator, indexed by name: ``f1`` in percent with its interval
         ``low`` and ``high``; ``p_value`` of the difference to the first row by paired
-        bootstrap; ``perplexity`` a word of the sentences where the grammar is
-        probabilistic; ``fit_time`` in seconds, ``sentences_per_second`` of parsing,
-        the number of ``parameters``, and of ``iterations`` where there are any.
+        bootstrap; ``failures``, sentences without a parse; ``perplexity`` a word of the
+        other sentences, where the grammar is probabilistic; ``fit_time`` in seconds,
+        ``sentences_per_second`` of parsing, the number of ``parameters``, and of
+        ``iterations`` where there are any.
 
     Notes
     -----
@@ -76,7 +79,7 @@ def compare(estimators, treebank, *, cv=5, test=None, confidence=0.95, random_st
                 gold, predicted, first, random_state=random_state
             ).p_value
     table = pd.DataFrame.from_dict(rows, orient="index")
-    order = ["f1", "low", "high", "p_value", "perplexity", "fit_time"]
+    order = ["f1", "low", "high", "p_value", "failures", "perplexity", "fit_time"]
     order += ["sentences_per_second", "parameters", "iterations"]
     table = table.reindex(columns=order)
     table.index.name = "model"
@@ -88,19 +91,28 @@ def _measure(estimator, fit, held):
     begin = time.perf_counter()
     model.fit(fit)
     fitted = time.perf_counter()
-    predicted = model.predict(held)
+    with warnings.catch_warnings():
+        # Counted in a column of the table.
+        warnings.simplefilter("ignore", ParseFailureWarning)
+        predicted = model.predict(held)
     parsed = time.perf_counter()
     learner = model[-1] if isinstance(model, Pipeline) else model
     seen = model[:-1].transform(held) if isinstance(model, Pipeline) else held
     grammar = getattr(learner, "grammar_", None)
-    log_prob = np.nan
+    log_prob, n_tokens, failures = np.nan, 0, np.nan
     if getattr(grammar, "is_probabilistic", False):
-        log_prob = float(learner.sentence_log_prob(seen).sum())
+        log_probs = learner.sentence_log_prob(seen)
+        has_parse = np.isfinite(log_probs)
+        failures = (~has_parse).sum()
+        log_prob = float(log_probs[has_parse].sum())
+        n_tokens = int(held.lengths[has_parse].sum())
     return {
         "predicted": predicted,
         "fit_time": fitted - begin,
         "parse_time": parsed - fitted,
         "log_prob": log_prob,
+        "n_tokens": n_tokens,
+        "failures": failures,
         "parameters": getattr(grammar, "n_parameters", np.nan),
         "iterations": getattr(learner, "n_iter_", np.nan),
     }
@@ -116,7 +128,10 @@ def _row(gold, predicted, measured, confidence, random_state):
         "low": 100 * interval.low,
         "high": 100 * interval.high,
         "p_value": np.nan,
-        "perplexity": np.exp(-total["log_prob"].sum() / gold.n_tokens),
+        "failures": total["failures"].sum(),
+        "perplexity": np.exp(
+            -total["log_prob"].sum() / max(1, total["n_tokens"].sum())
+        ),
         "fit_time": total["fit_time"].mean(),
         "sentences_per_second": len(gold) / total["parse_time"].sum(),
         "parameters": total["parameters"].mean(),
