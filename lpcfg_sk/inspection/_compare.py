@@ -123,6 +123,7 @@ def _row(gold, predicted, measured, confidence, random_state):
         gold, predicted, confidence=confidence, random_state=random_state
     )
     total = {key: np.array([m[key] for m in measured], float) for key in measured[0]}
+    n_tokens = max(1.0, total["n_tokens"].sum())
     return {
         "f1": 100 * interval.estimate,
         "low": 100 * interval.low,
