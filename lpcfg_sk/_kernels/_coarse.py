@@ -1,9 +1,9 @@
 """Inside-outside of the plain treebank PCFG, which prunes the charts of all models.
 
-Rules are packed by the kind of their children: a word (P, a pre-terminal of width 1)
-or a wider item (I). Only I I rules see many split points; their children are summed
-over the split points first, once for each pair of child labels. Scaling is that of
-the fine charts: one power of two a span.
+Rules are packed by the kind of their children: a word (p, a pre-terminal of width 1)
+or a wider item (i). Only i i rules see many split points: their children are summed
+over the split points first, all pairs of child labels at once, in single precision.
+Scaling is that of the fine charts: one power of two a span.
 """
 
 import math
@@ -13,26 +13,40 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import span_index
+from lpcfg_sk._kernels._math import REASSOC
+
+# Smaller products would leave the range of single precision.
+_TINY = 1e-30
+
+# Rows of single precision numbers have this many places, or a multiple: the compiler
+# then needs no loop for a remainder.
+ROW = 32
 
 
 class CoarseTables(NamedTuple):
-    """Rules of a PCFG, packed by kind and by child, and again by parent.
+    """Rules of a PCFG, packed by kind and child.
 
-    Wide labels (those that head a rule) are numbered apart: ``wide_label[w]`` is the
-    nonterminal of wide label w. ``xy_offset, xy_child, xy_parent, xy_prob`` list the
-    rules of kind x y by the pre-terminal they have (the left one for p p);
-    ``ii_offset, ii_right`` list the pairs of wide children by the left one, and pair q
-    has the rules ``ii_rule_offset[q]:ii_rule_offset[q + 1]`` of ``ii_parent, ii_prob``.
-    ``up_offset[kind, w]`` gives the same rules by parent: ``up_pair`` is the pair for
-    i i, else the pre-terminal, ``up_child`` the other child.
+    Labels that head a rule are numbered apart: ``wide_label[w]`` is the nonterminal of
+    wide label w. ``xy_offset, xy_child, xy_parent, xy_prob`` list the rules of kind
+    x y by their pre-terminal (the left one for p p), with the other child. The left
+    and right children of i i rules are ``left_label`` and ``right_label``; these rules
+    are listed by place of the left child in ``ii_offset, ii_child, ii_parent,
+    ii_prob``, and by parent in ``up_offset, up_left, up_child, up_prob``, with places
+    of children. ``prior`` is the expected frequency of each wide label, ``tag_prior``
+    that of each nonterminal.
     """
 
     wide_label: np.ndarray
+    left_label: np.ndarray
+    right_label: np.ndarray
     ii_offset: np.ndarray
-    ii_right: np.ndarray
-    ii_rule_offset: np.ndarray
+    ii_child: np.ndarray
     ii_parent: np.ndarray
     ii_prob: np.ndarray
+    up_offset: np.ndarray
+    up_left: np.ndarray
+    up_child: np.ndarray
+    up_prob: np.ndarray
     pi_offset: np.ndarray
     pi_child: np.ndarray
     pi_parent: np.ndarray
@@ -45,21 +59,8 @@ class CoarseTables(NamedTuple):
     pp_child: np.ndarray
     pp_parent: np.ndarray
     pp_prob: np.ndarray
-    up_ii_offset: np.ndarray
-    up_ii_pair: np.ndarray
-    up_ii_prob: np.ndarray
-    up_pi_offset: np.ndarray
-    up_pi_word: np.ndarray
-    up_pi_child: np.ndarray
-    up_pi_prob: np.ndarray
-    up_ip_offset: np.ndarray
-    up_ip_word: np.ndarray
-    up_ip_child: np.ndarray
-    up_ip_prob: np.ndarray
-    up_pp_offset: np.ndarray
-    up_pp_word: np.ndarray
-    up_pp_child: np.ndarray
-    up_pp_prob: np.ndarray
+    prior: np.ndarray
+    tag_prior: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -91,262 +92,417 @@ def fill_tags(
 
 
 @njit(nogil=True, cache=True)
-def _as_boolean(row):
-    for i in range(len(row)):
-        if row[i] > 0.0:
-            row[i] = 1.0
+def _rules_of_words(leaf, offset, child, parent, prob, n_wide):
+    """List the rules over each word by their wide child.
 
-
-@njit(nogil=True, cache=True)
-def _normalize(row, exponent, span, reference, boolean):
-    """Scale a span's values below 1, or to 0 and 1; return whether there are any."""
-    largest = 0.0
-    for x in row:
-        largest = max(largest, x)
-    if largest == 0.0:
-        return False
-    if boolean:
-        _as_boolean(row)
-        return True
-    shift = math.frexp(largest)[1]
-    factor = math.ldexp(1.0, -shift)
-    for i in range(len(row)):
-        row[i] *= factor
-    exponent[span] = reference + shift
-    return True
-
-
-@njit(nogil=True, cache=True)
-def coarse_inside(n, tables, leaf, boolean, alpha, exponent, alive):
-    """Fill the inside values of all spans, and whether a span has any.
-
-    `leaf` holds the lexical values on entry and is scaled; the outputs are zero on
-    entry. With `boolean` the values only say what can be derived.
+    Returns where the rules of each child begin (one row a word), and for each rule its
+    parent, its pre-terminal, and its probability times the value of the word.
     """
-    n_wide = len(tables.wide_label)
-    n_labels = leaf.shape[1]
-    tags = np.empty((n, n_labels), dtype=np.int32)
-    n_tags = np.zeros(n, dtype=np.int64)
+    n, n_labels = leaf.shape
+    begin = np.zeros((n, n_wide + 1), dtype=np.int64)
+    total = 0
     for i in range(n):
-        alive[i] = _normalize(leaf[i], exponent, i, 0, boolean)
         for b in range(n_labels):
             if leaf[i, b] > 0.0:
-                tags[i, n_tags[i]] = b
-                n_tags[i] += 1
-    n_left = 0
-    lefts = np.empty(n_wide, dtype=np.int32)
-    for b in range(n_wide):
-        if tables.ii_offset[b + 1] > tables.ii_offset[b]:
-            lefts[n_left] = b
-            n_left += 1
-    lefts = lefts[:n_left]
-    sums = np.empty(len(tables.ii_right))
+                for q in range(offset[b], offset[b + 1]):
+                    begin[i, child[q]] += 1
+        for c in range(n_wide + 1):
+            here = begin[i, c]
+            begin[i, c] = total
+            total += here
+    to = np.empty(total, dtype=np.int32)
+    tag = np.empty(total, dtype=np.int32)
+    weight = np.empty(total)
+    place = np.empty(n_wide, dtype=np.int64)
+    for i in range(n):
+        for c in range(n_wide):
+            place[c] = begin[i, c]
+        for b in range(n_labels):
+            if leaf[i, b] > 0.0:
+                for q in range(offset[b], offset[b + 1]):
+                    at = place[child[q]]
+                    place[child[q]] += 1
+                    to[at] = parent[q]
+                    tag[at] = b
+                    weight[at] = prob[q] * leaf[i, b]
+    return begin, to, tag, weight
+
+
+@njit(nogil=True, cache=True, fastmath=REASSOC)
+def _pass_down(x, weights, b, inside, right, outside):
+    """Add x times a row of weights; return the product of weights and inside row."""
+    total = np.float32(0.0)
+    for c in range(weights.shape[1]):
+        total += weights[b, c] * inside[right, c]
+        outside[right, c] += x * weights[b, c]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def word_rules(tables, leaf, boolean, beam, exponent, alive):
+    """Scale the lexical values; return the rules that the first and last words allow.
+
+    What :func:`_rules_of_words` gives for rules whose left, then for rules whose right
+    child is the word. `boolean` and `beam` as in :func:`coarse_inside`.
+    """
+    for i in range(len(leaf)):
+        largest = 0.0
+        likeliest = 0.0
+        for b in range(leaf.shape[1]):
+            largest = max(largest, leaf[i, b])
+            likeliest = max(likeliest, leaf[i, b] * tables.tag_prior[b])
+        alive[i] = largest > 0.0
+        exponent[i] = 0 if boolean else math.frexp(largest)[1]
+        for b in range(leaf.shape[1]):
+            if leaf[i, b] == 0.0:
+                continue
+            if boolean:
+                leaf[i, b] = 1.0
+            elif leaf[i, b] * tables.tag_prior[b] < beam * likeliest:
+                leaf[i, b] = 0.0
+            else:
+                leaf[i, b] = math.ldexp(leaf[i, b], -exponent[i])
+    n_wide = len(tables.wide_label)
+    first = _rules_of_words(
+        leaf,
+        tables.pi_offset,
+        tables.pi_child,
+        tables.pi_parent,
+        tables.pi_prob,
+        n_wide,
+    )
+    last = _rules_of_words(
+        leaf,
+        tables.ip_offset,
+        tables.ip_child,
+        tables.ip_parent,
+        tables.ip_prob,
+        n_wide,
+    )
+    return first, last
+
+
+@njit(nogil=True, cache=True)
+def _places(labels, n_wide):
+    """Return the place of each wide label in a list, -1 for those not in it."""
+    place = np.full(n_wide, -1, dtype=np.int32)
+    for t in range(len(labels)):
+        place[labels[t]] = t
+    return place
+
+
+@njit(nogil=True, cache=True)
+def coarse_inside(
+    n,
+    tables,
+    first,
+    last,
+    leaf,
+    boolean,
+    beam,
+    exponent,
+    alive,
+    offset,
+    label,
+    value,
+    left_offset,
+    left_item,
+    rights,
+):
+    """Fill the inside values of all spans of two and more words.
+
+    Span s has the items ``offset[s]:offset[s + 1]``, wide labels with their values;
+    ``left_item[left_offset[s]:left_offset[s + 1]]`` are those that can be left children
+    of i i rules, and a row of `rights` holds the values of right ones. Labels whose
+    value times prior is below `beam` times the largest one of the span are left out.
+    With `boolean` all values are 1 and only say what can be derived. Returns the number
+    of items.
+    """
+    n_wide, n_left = len(tables.wide_label), len(tables.left_label)
+    left_place = _places(tables.left_label, n_wide)
+    right_place = _places(tables.right_label, n_wide)
+    row = np.zeros(n_wide)
+    some = np.empty(n_wide, dtype=np.int32)
+    sums = np.zeros((n_left, rights.shape[1]), dtype=np.float32)
+    touched = np.zeros(n_left, dtype=np.bool_)
+    left_child = np.empty(len(left_item), dtype=np.int32)
+    left_value = np.empty(len(left_item))
+    count = 0
+    n_lefts = 0
+    for i in range(n + 1):
+        offset[i] = 0
+        left_offset[i] = 0
     span = n - 1
     for width in range(2, n + 1):
         for i in range(n - width + 1):
             span += 1
             j = i + width
-            row = alpha[span]
-            if width == 2:
-                reference = exponent[i] + exponent[i + 1]
-                right = leaf[i + 1]
-                for t in range(n_tags[i]):
-                    b = tags[i, t]
-                    x = leaf[i, b]
-                    for q in range(tables.pp_offset[b], tables.pp_offset[b + 1]):
-                        row[tables.pp_parent[q]] += (
-                            x * tables.pp_prob[q] * right[tables.pp_child[q]]
-                        )
-                alive[span] = _normalize(row, exponent, span, reference, boolean)
-                continue
             reference = -(1 << 30)
             for k in range(i + 1, j):
-                left_span, right_span = span_index(i, k, n), span_index(k, j, n)
-                if alive[left_span] and alive[right_span]:
-                    reference = max(
-                        reference, exponent[left_span] + exponent[right_span]
-                    )
+                left, right = span_index(i, k, n), span_index(k, j, n)
+                if alive[left] and alive[right]:
+                    reference = max(reference, exponent[left] + exponent[right])
             if reference == -(1 << 30):
+                offset[span + 1] = count
+                left_offset[span + 1] = n_lefts
                 continue
-            right_span = span_index(i + 1, j, n)
-            if alive[i] and alive[right_span]:
-                f = math.ldexp(1.0, exponent[i] + exponent[right_span] - reference)
-                right = alpha[right_span]
-                for t in range(n_tags[i]):
-                    b = tags[i, t]
-                    x = f * leaf[i, b]
-                    for q in range(tables.pi_offset[b], tables.pi_offset[b + 1]):
-                        row[tables.pi_parent[q]] += (
-                            x * tables.pi_prob[q] * right[tables.pi_child[q]]
-                        )
-            left_span = span_index(i, j - 1, n)
-            if alive[left_span] and alive[j - 1]:
-                f = math.ldexp(1.0, exponent[left_span] + exponent[j - 1] - reference)
-                left = alpha[left_span]
-                for t in range(n_tags[j - 1]):
-                    c = tags[j - 1, t]
-                    x = f * leaf[j - 1, c]
-                    for q in range(tables.ip_offset[c], tables.ip_offset[c + 1]):
-                        row[tables.ip_parent[q]] += (
-                            x * tables.ip_prob[q] * left[tables.ip_child[q]]
-                        )
-            if width > 3:
-                sums[:] = 0.0
-                for k in range(i + 2, j - 1):
-                    left_span, right_span = span_index(i, k, n), span_index(k, j, n)
-                    if not (alive[left_span] and alive[right_span]):
-                        continue
-                    f = math.ldexp(
-                        1.0, exponent[left_span] + exponent[right_span] - reference
-                    )
-                    left = alpha[left_span]
-                    right = alpha[right_span]
-                    for b in lefts:
-                        x = f * left[b]
-                        if x > 0.0:
-                            for p in range(
-                                tables.ii_offset[b], tables.ii_offset[b + 1]
-                            ):
-                                sums[p] += x * right[tables.ii_right[p]]
-                for p in range(len(sums)):
-                    x = sums[p]
+            if width == 2:
+                for b in range(leaf.shape[1]):
+                    x = leaf[i, b]
                     if x > 0.0:
+                        for q in range(tables.pp_offset[b], tables.pp_offset[b + 1]):
+                            row[tables.pp_parent[q]] += (
+                                x * tables.pp_prob[q] * leaf[i + 1, tables.pp_child[q]]
+                            )
+            else:
+                rest = span_index(i + 1, j, n)
+                if alive[i] and alive[rest]:
+                    factor = math.ldexp(1.0, exponent[i] + exponent[rest] - reference)
+                    begin, to, _, weight = first
+                    for t in range(offset[rest], offset[rest + 1]):
+                        x = factor * value[t]
+                        for q in range(begin[i, label[t]], begin[i, label[t] + 1]):
+                            row[to[q]] += x * weight[q]
+                rest = span_index(i, j - 1, n)
+                if alive[j - 1] and alive[rest]:
+                    factor = math.ldexp(
+                        1.0, exponent[j - 1] + exponent[rest] - reference
+                    )
+                    begin, to, _, weight = last
+                    for t in range(offset[rest], offset[rest + 1]):
+                        x = factor * value[t]
                         for q in range(
-                            tables.ii_rule_offset[p], tables.ii_rule_offset[p + 1]
+                            begin[j - 1, label[t]], begin[j - 1, label[t] + 1]
                         ):
-                            row[tables.ii_parent[q]] += x * tables.ii_prob[q]
-            alive[span] = _normalize(row, exponent, span, reference, boolean)
+                            row[to[q]] += x * weight[q]
+                for k in range(i + 2, j - 1):
+                    left, right = span_index(i, k, n), span_index(k, j, n)
+                    if not (alive[left] and alive[right]):
+                        continue
+                    factor = math.ldexp(
+                        1.0, exponent[left] + exponent[right] - reference
+                    )
+                    for t in range(left_offset[left], left_offset[left + 1]):
+                        x = np.float32(factor * left_value[t])
+                        if x > _TINY:
+                            b = left_child[t]
+                            touched[b] = True
+                            for c in range(rights.shape[1]):
+                                sums[b, c] += x * rights[right, c]
+                for b in range(n_left):
+                    if touched[b]:
+                        touched[b] = False
+                        for q in range(tables.ii_offset[b], tables.ii_offset[b + 1]):
+                            row[tables.ii_parent[q]] += (
+                                tables.ii_prob[q] * sums[b, tables.ii_child[q]]
+                            )
+                        for c in range(rights.shape[1]):
+                            sums[b, c] = 0.0
+            n_some = 0
+            largest = 0.0
+            likeliest = 0.0
+            for a in range(n_wide):
+                if row[a] > 0.0:
+                    some[n_some] = a
+                    n_some += 1
+                    largest = max(largest, row[a])
+                    likeliest = max(likeliest, row[a] * tables.prior[a])
+            if n_some > 0:
+                alive[span] = True
+                shift = 0 if boolean else math.frexp(largest)[1]
+                factor = math.ldexp(1.0, -shift)
+                exponent[span] = 0 if boolean else reference + shift
+                for c in range(rights.shape[1]):
+                    rights[span, c] = 0.0
+                for t in range(n_some):
+                    a = some[t]
+                    x = row[a]
+                    row[a] = 0.0
+                    if x * tables.prior[a] < beam * likeliest:
+                        continue
+                    x = 1.0 if boolean else x * factor
+                    label[count] = a
+                    value[count] = x
+                    if right_place[a] >= 0:
+                        rights[span, right_place[a]] = x
+                    if left_place[a] >= 0:
+                        left_item[n_lefts] = count
+                        left_child[n_lefts] = left_place[a]
+                        left_value[n_lefts] = x
+                        n_lefts += 1
+                    count += 1
+            offset[span + 1] = count
+            left_offset[span + 1] = n_lefts
+    return count
 
 
 @njit(nogil=True, cache=True)
 def coarse_outside(
-    n, tables, leaf, boolean, alpha, exponent, alive, floor, beta, beta_leaf
+    n,
+    tables,
+    first,
+    last,
+    leaf,
+    boolean,
+    floor,
+    root,
+    exponent,
+    alive,
+    offset,
+    label,
+    value,
+    left_offset,
+    left_item,
+    rights,
+    beta,
+    leaf_mass,
 ):
-    """Fill the outside values, given those of the root in `beta`.
+    """Fill the outside values of all items from those of the `root` labels.
 
-    Items with a marginal of at most `floor` hand nothing down, which spares most of
-    the work; their spans are no longer `alive`.
+    `leaf_mass` takes the marginals of the lexical values. Items with a marginal of at
+    most `floor` hand nothing down, which spares most of the work; spans without any
+    other are no longer `alive`.
     """
-    n_wide = len(tables.wide_label)
-    n_pairs = len(tables.ii_right)
-    live = np.empty(n_wide, dtype=np.int32)
-    weights = np.zeros(n_pairs)
-    first_pair = tables.ii_offset
-    span = n * (n + 1) // 2
+    n_wide, n_left = len(tables.wide_label), len(tables.left_label)
+    n_spans = n * (n + 1) // 2
+    left_place = _places(tables.left_label, n_wide)
+    right_place = _places(tables.right_label, n_wide)
+    beta_rights = np.zeros(rights.shape, dtype=np.float32)
+    above = np.zeros(n_wide)
+    weights = np.zeros((n_left, rights.shape[1]), dtype=np.float32)
+    active = np.zeros(n_left, dtype=np.bool_)
+    if n > 1:
+        for t in range(offset[n_spans - 1], offset[n_spans]):
+            beta[t] = root[label[t]]
+    span = n_spans
     for width in range(n, 1, -1):
         for i in range(n - width, -1, -1):
             span -= 1
             j = i + width
             if not alive[span]:
                 continue
-            if boolean:
-                _as_boolean(beta[span])
-            n_live = 0
-            for a in range(n_wide):
-                mass = alpha[span, a] * beta[span, a]
-                if mass > floor:
-                    live[n_live] = a
-                    n_live += 1
-            if n_live == 0:
-                alive[span] = False
-                continue
-            above = beta[span]
-            if width == 2:
-                f = math.ldexp(1.0, exponent[i] + exponent[i + 1] - exponent[span])
-                for t in range(n_live):
-                    a = live[t]
-                    x = f * above[a]
-                    for q in range(tables.up_pp_offset[a], tables.up_pp_offset[a + 1]):
-                        b, c = tables.up_pp_word[q], tables.up_pp_child[q]
-                        y = x * tables.up_pp_prob[q]
-                        beta_leaf[i, b] += y * leaf[i + 1, c]
-                        beta_leaf[i + 1, c] += y * leaf[i, b]
-                continue
-            other = span_index(i + 1, j, n)
-            if alive[i] and alive[other]:
-                f = math.ldexp(1.0, exponent[i] + exponent[other] - exponent[span])
-                for t in range(n_live):
-                    a = live[t]
-                    x = f * above[a]
-                    for q in range(tables.up_pi_offset[a], tables.up_pi_offset[a + 1]):
-                        b, c = tables.up_pi_word[q], tables.up_pi_child[q]
-                        y = x * tables.up_pi_prob[q]
-                        beta_leaf[i, b] += y * alpha[other, c]
-                        beta[other, c] += y * leaf[i, b]
-            other = span_index(i, j - 1, n)
-            if alive[j - 1] and alive[other]:
-                f = math.ldexp(1.0, exponent[j - 1] + exponent[other] - exponent[span])
-                for t in range(n_live):
-                    a = live[t]
-                    x = f * above[a]
-                    for q in range(tables.up_ip_offset[a], tables.up_ip_offset[a + 1]):
-                        c, b = tables.up_ip_word[q], tables.up_ip_child[q]
-                        y = x * tables.up_ip_prob[q]
-                        beta_leaf[j - 1, c] += y * alpha[other, b]
-                        beta[other, b] += y * leaf[j - 1, c]
-            if width == 3:
-                continue
-            weights[:] = 0.0
-            for t in range(n_live):
-                a = live[t]
-                for q in range(tables.up_ii_offset[a], tables.up_ii_offset[a + 1]):
-                    weights[tables.up_ii_pair[q]] += above[a] * tables.up_ii_prob[q]
-            for k in range(i + 2, j - 1):
-                left_span, right_span = span_index(i, k, n), span_index(k, j, n)
-                if not (alive[left_span] and alive[right_span]):
+            alive[span] = False
+            for t in range(offset[span], offset[span + 1]):
+                a = label[t]
+                if right_place[a] >= 0:
+                    beta[t] += beta_rights[span, right_place[a]]
+                if boolean and beta[t] > 0.0:
+                    beta[t] = 1.0
+                if value[t] * beta[t] <= floor:
                     continue
-                f = math.ldexp(
-                    1.0, exponent[left_span] + exponent[right_span] - exponent[span]
-                )
-                left, right = alpha[left_span], alpha[right_span]
-                below_left, below_right = beta[left_span], beta[right_span]
-                for b in range(n_wide):
-                    x = f * left[b]
-                    if x > 0.0:
-                        total = 0.0
-                        for p in range(first_pair[b], first_pair[b + 1]):
-                            w = weights[p]
-                            if w > 0.0:
-                                c = tables.ii_right[p]
-                                total += w * right[c]
-                                below_right[c] += w * x
-                        below_left[b] += f * total
+                alive[span] = True
+                above[a] = beta[t]
+                if width > 3:
+                    for q in range(tables.up_offset[a], tables.up_offset[a + 1]):
+                        b = tables.up_left[q]
+                        active[b] = True
+                        weights[b, tables.up_child[q]] += beta[t] * tables.up_prob[q]
+            if not alive[span]:
+                continue
+            if width == 2:
+                factor = math.ldexp(1.0, exponent[i] + exponent[i + 1] - exponent[span])
+                for b in range(leaf.shape[1]):
+                    x = factor * leaf[i, b]
+                    if x == 0.0:
+                        continue
+                    for q in range(tables.pp_offset[b], tables.pp_offset[b + 1]):
+                        y = x * above[tables.pp_parent[q]] * tables.pp_prob[q]
+                        y *= leaf[i + 1, tables.pp_child[q]]
+                        leaf_mass[i, b] += y
+                        leaf_mass[i + 1, tables.pp_child[q]] += y
+            else:
+                rest = span_index(i + 1, j, n)
+                if alive[i] and alive[rest]:
+                    factor = math.ldexp(
+                        1.0, exponent[i] + exponent[rest] - exponent[span]
+                    )
+                    begin, to, tag, weight = first
+                    for t in range(offset[rest], offset[rest + 1]):
+                        for q in range(begin[i, label[t]], begin[i, label[t] + 1]):
+                            if above[to[q]] > 0.0:
+                                x = factor * above[to[q]] * weight[q]
+                                beta[t] += x
+                                leaf_mass[i, tag[q]] += x * value[t]
+                rest = span_index(i, j - 1, n)
+                if alive[j - 1] and alive[rest]:
+                    factor = math.ldexp(
+                        1.0, exponent[j - 1] + exponent[rest] - exponent[span]
+                    )
+                    begin, to, tag, weight = last
+                    for t in range(offset[rest], offset[rest + 1]):
+                        for q in range(
+                            begin[j - 1, label[t]], begin[j - 1, label[t] + 1]
+                        ):
+                            if above[to[q]] > 0.0:
+                                x = factor * above[to[q]] * weight[q]
+                                beta[t] += x
+                                leaf_mass[j - 1, tag[q]] += x * value[t]
+                for k in range(i + 2, j - 1):
+                    left, right = span_index(i, k, n), span_index(k, j, n)
+                    if not (alive[left] and alive[right]):
+                        continue
+                    factor = math.ldexp(
+                        1.0, exponent[left] + exponent[right] - exponent[span]
+                    )
+                    for t in range(left_offset[left], left_offset[left + 1]):
+                        item = left_item[t]
+                        b = left_place[label[item]]
+                        if active[b]:
+                            x = np.float32(factor * value[item])
+                            beta[item] += factor * _pass_down(
+                                x, weights, b, rights, right, beta_rights
+                            )
+                for b in range(n_left):
+                    if active[b]:
+                        active[b] = False
+                        for c in range(rights.shape[1]):
+                            weights[b, c] = 0.0
+            for t in range(offset[span], offset[span + 1]):
+                above[label[t]] = 0.0
 
 
 @njit(nogil=True, cache=True)
-def live_items(n, tables, leaf, alpha, beta, beta_leaf, threshold, forced, offset):
+def live_items(
+    n,
+    tables,
+    leaf,
+    leaf_mass,
+    alive,
+    offset,
+    label,
+    value,
+    beta,
+    threshold,
+    live_offset,
+):
     """Return the labels of each span with a marginal of at least `threshold`.
 
-    Fills `offset`; ``forced`` lists items (span, label) to keep in any case, sorted.
+    Fills the `live_offset` of each span; returns nonterminals, inside and outside
+    values.
     """
     n_spans = n * (n + 1) // 2
-    n_wide = len(tables.wide_label)
-    labels = np.empty(1024, dtype=np.int32)
+    places = len(beta) + leaf.size
+    live = np.empty(places, dtype=np.int32)
+    inside = np.empty(places)
+    outside = np.empty(places)
     count = 0
-    at = 0
     for span in range(n_spans):
-        offset[span] = count
-        width = leaf.shape[1] if span < n else n_wide
-        if count + width > len(labels):
-            longer = np.empty(2 * len(labels) + width, dtype=np.int32)
-            longer[:count] = labels[:count]
-            labels = longer
-        while at < len(forced) and forced[at, 0] < span:
-            at += 1
-        for a in range(width):
-            if span < n:
-                label = a
-                mass = leaf[span, a] * beta_leaf[span, a]
-            else:
-                label = tables.wide_label[a]
-                mass = alpha[span, a] * beta[span, a]
-            keep = mass >= threshold and mass > 0.0
-            while at < len(forced) and forced[at, 0] == span and forced[at, 1] < label:
-                at += 1
-            if at < len(forced) and forced[at, 0] == span and forced[at, 1] == label:
-                keep = True
-            if keep:
-                labels[count] = label
-                count += 1
-    offset[n_spans] = count
-    return labels[:count].copy()
+        live_offset[span] = count
+        if span < n:
+            for a in range(leaf.shape[1]):
+                mass = leaf_mass[span, a]
+                if mass >= threshold and mass > 0.0:
+                    live[count] = a
+                    inside[count] = leaf[span, a]
+                    outside[count] = mass / leaf[span, a]
+                    count += 1
+        elif alive[span]:
+            for t in range(offset[span], offset[span + 1]):
+                mass = value[t] * beta[t]
+                if mass >= threshold and mass > 0.0:
+                    live[count] = tables.wide_label[label[t]]
+                    inside[count] = value[t]
+                    outside[count] = beta[t]
+                    count += 1
+    live_offset[n_spans] = count
+    return live[:count], inside[:count], outside[:count]

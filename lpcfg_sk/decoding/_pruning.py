@@ -10,10 +10,17 @@ from lpcfg_sk.decoding._tables import coarse_tables, rule_tables
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.treebank._labels import decode_label
 
-#: Items that carry less than this share of the threshold hand no mass down.
+# Shares of the threshold. A label is left out of the inside pass where its value times
+# its frequency is below this share of the span's largest;
+_BEAM = 0.1
+# items with a smaller marginal hand no mass down in the outside pass;
 _FLOOR = 0.1
+# edges and rule applications with a smaller marginal are left out of the forest.
+_RULE_SHARE = 0.1
 
-_NO_ITEMS = np.zeros((0, 2), dtype=np.int32)
+# A threshold that leaves no tree is lowered by this factor, in the end to zero.
+_LOWER = 1e-3
+_LOWEST = 1e-12
 
 
 class PrunedChart(NamedTuple):
@@ -57,8 +64,8 @@ class ChartPruner:
 
     Notes
     -----
-    The best tree of the pruning grammar is always kept, so that a sentence with a
-    parse keeps one.
+    A sentence with a parse keeps one: where the items that reach the threshold make
+    up no tree, it is lowered until they do.
     """
 
     def __init__(self, grammar, threshold=3e-4, *, binarized=False, max_memory=2**31):
@@ -83,8 +90,11 @@ class ChartPruner:
             weight = np.ones(len(arrays.rule_parent))
             self._lexical = np.ones(len(arrays.lex_label))
             root = np.ones(len(arrays.root_label))
-        self.tables = coarse_tables(arrays, weight)
+        self._weight = weight
+        self.tables = coarse_tables(arrays, weight, root)
         n_labels = len(arrays.n_states)
+        n_rows = -(-len(self.tables.right_label) // kernel.ROW)
+        self._stride = kernel.ROW * max(n_rows, 1)
         self._root = np.zeros(n_labels)
         self._root[arrays.root_label] = root
         self.unknown_weight = unknown_weights(arrays)
@@ -126,55 +136,82 @@ class ChartPruner:
         """
         n = len(words)
         n_spans = n * (n + 1) // 2
-        n_labels, n_wide = len(self._root), len(self.tables.wide_label)
-        dense = 16 * (n_spans * n_wide + n * n_labels) + 16 * n_spans
-        self.check_memory(dense, n, name)
-        full = self.threshold == 0.0
+        tables = self.tables
+        per_span = 28 * len(tables.wide_label) + 8 * self._stride + 64
+        per_word = 16 * len(self._root) + 40 * len(tables.pi_prob)
+        self.check_memory(n_spans * per_span + n * per_word, n, name)
         leaf, as_unknown = self._leaves(words, tags)
-        alpha = np.zeros((n_spans, n_wide))
+        threshold = self.threshold
+        while True:
+            log_prob, forest = self._forest(leaf.copy(), threshold, name)
+            if forest is not None or threshold == 0.0:
+                return PrunedChart(n, forest, as_unknown, log_prob)
+            threshold = threshold * _LOWER if threshold > _LOWEST else 0.0
+
+    def _forest(self, leaf, threshold, name):
+        """Return log probability and forest of what reaches the threshold."""
+        n, tables, full = len(leaf), self.tables, self.threshold == 0.0
+        n_spans = n * (n + 1) // 2
+        n_wide = len(tables.wide_label)
         exponent = np.zeros(n_spans, dtype=np.int32)
         alive = np.zeros(n_spans, dtype=np.bool_)
-        kernel.coarse_inside(n, self.tables, leaf, full, alpha, exponent, alive)
-        beta, beta_leaf = np.zeros_like(alpha), np.zeros_like(leaf)
+        beam = threshold * _BEAM
+        rules = kernel.word_rules(tables, leaf, full, beam, exponent, alive)
+        offset = np.empty(n_spans + 1, dtype=np.int64)
+        label = np.empty(n_spans * n_wide, dtype=np.int32)
+        value = np.empty(n_spans * n_wide)
+        left_offset = np.empty(n_spans + 1, dtype=np.int64)
+        left_item = np.empty(n_spans * len(tables.left_label), dtype=np.int32)
+        rights = np.empty((n_spans, self._stride), dtype=np.float32)
+        items = (offset, label, value, left_offset, left_item, rights)
+        chart = (exponent, alive, *items)
+        count = kernel.coarse_inside(n, tables, *rules, leaf, full, beam, *chart)
+        root = self._root[tables.wide_label]
+        leaf_mass = np.zeros_like(leaf)
         if n == 1:
-            beta_leaf[0] = self._root
-            total = leaf[0] @ self._root
+            leaf_mass[0] = leaf[0] * self._root
+            total = leaf_mass.sum()
         else:
-            beta[-1] = self._root[self.tables.wide_label]
-            total = alpha[-1] @ beta[-1]
+            top = slice(*offset[-2:])
+            total = value[top] @ root[label[top]]
         if not total > 0.0:
-            return PrunedChart(n, None, as_unknown, -np.inf)
-        log_prob = np.nan if full else np.log(total) + exponent[-1] * np.log(2.0)
+            return -np.inf, None
+        beta = np.zeros(count)
+        floor = total * threshold * _FLOOR
         kernel.coarse_outside(
-            n,
-            self.tables,
-            leaf,
-            full,
-            alpha,
-            exponent,
-            alive,
-            total * self.threshold * _FLOOR,
-            beta,
-            beta_leaf,
+            n, tables, *rules, leaf, full, floor, root, *chart, beta, leaf_mass
         )
-        offset = np.zeros(n_spans + 1, dtype=np.int64)
-        labels = kernel.live_items(
+        live_offset = np.empty(n_spans + 1, dtype=np.int64)
+        live = kernel.live_items(
             n,
-            self.tables,
+            tables,
             leaf,
-            alpha,
-            beta,
-            beta_leaf,
-            total * self.threshold,
-            _NO_ITEMS,
+            leaf_mass,
+            alive,
             offset,
+            label,
+            value,
+            beta,
+            total * threshold,
+            live_offset,
         )
         fits, forest = build_forest(
-            n, offset, labels, n_labels, self.rules, self.max_memory
+            n,
+            live_offset,
+            *live,
+            exponent,
+            len(self._root),
+            self.rules,
+            self._weight,
+            total * threshold * _RULE_SHARE,
+            self.max_memory,
         )
         if not fits:
             self.check_memory(self.max_memory + 1, n, name)
-        return PrunedChart(n, forest, as_unknown, log_prob)
+        if not self._root[forest.item_label[slice(*forest.item_offset[-2:])]].any():
+            return -np.inf, None
+        log_prob = np.nan if full else np.log(total) + exponent[-1] * np.log(2.0)
+        return log_prob, forest
 
     def _leaves(self, words, tags):
         arrays = self.grammar.arrays

@@ -41,7 +41,7 @@ def rule_tables(arrays):
     return RuleTables(arrays.rule_parent, left, right, begin, rules, slots)
 
 
-def coarse_tables(arrays, probabilities):
+def coarse_tables(arrays, probabilities, root):
     """Pack the rules of a plain PCFG by the kind of their children.
 
     Parameters
@@ -50,6 +50,8 @@ def coarse_tables(arrays, probabilities):
         Symbols and rules.
     probabilities : ndarray of float64, shape (n_rules,)
         One weight a rule.
+    root : ndarray of float64, shape (n_roots,)
+        One weight a root.
 
     Returns
     -------
@@ -69,21 +71,50 @@ def coarse_tables(arrays, probabilities):
         return wide[parent[chosen]], left[chosen], right[chosen], probabilities[chosen]
 
     a, b, c, p = rules(is_wide[left] & is_wide[right])
-    keys = wide[b].astype(np.int64) * n_wide + wide[c]
-    pairs, pair = np.unique(keys, return_inverse=True)
-    pair_left, pair_right = np.divmod(pairs, max(n_wide, 1))
-    ii = (
-        *_packed(pair_left, n_wide, pair_right.astype(np.int32)),
-        *_packed(pair, len(pairs), a, p),
-    )
-    up_ii = _packed(a, n_wide, pair.astype(np.int32), p)
+    left_label, place_left = np.unique(wide[b], return_inverse=True)
+    right_label, place_right = np.unique(wide[c], return_inverse=True)
+    place_left, place_right = place_left.astype(np.int32), place_right.astype(np.int32)
+    ii = _packed(place_left, len(left_label), place_right, a, p)
+    up = _packed(a, n_wide, place_left, place_right, p)
     a, b, c, p = rules(is_tag[left] & is_wide[right])
     pi = _packed(b, n_labels, wide[c], a, p)
-    up_pi = _packed(a, n_wide, b, wide[c], p)
     a, b, c, p = rules(is_wide[left] & is_tag[right])
     ip = _packed(c, n_labels, wide[b], a, p)
-    up_ip = _packed(a, n_wide, c, wide[b], p)
     a, b, c, p = rules(is_tag[left] & is_tag[right])
     pp = _packed(b, n_labels, c, a, p)
-    up_pp = _packed(a, n_wide, b, c, p)
-    return CoarseTables(wide_label, *ii, *pi, *ip, *pp, *up_ii, *up_pi, *up_ip, *up_pp)
+    prior = expected_counts(arrays, probabilities, root)
+    labels = (wide_label, left_label, right_label)
+    return CoarseTables(*labels, *ii, *up, *pi, *ip, *pp, prior[wide_label], prior)
+
+
+def expected_counts(arrays, probabilities, root, n_steps=200):
+    """Return how often each nonterminal is expected in a tree of a PCFG.
+
+    Parameters
+    ----------
+    arrays : GrammarArrays
+        Symbols and rules.
+    probabilities : ndarray of float64, shape (n_rules,)
+        One weight a rule.
+    root : ndarray of float64, shape (n_roots,)
+        One weight a root.
+    n_steps : int, default=200
+        Depth of the trees that count; grammars whose trees never end, or weights that
+        are no probabilities, give counts all the same.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_nonterminals,)
+        Relative to their sum.
+    """
+    n_labels = len(arrays.n_states)
+    level = np.bincount(arrays.root_label, weights=root, minlength=n_labels)
+    total = level.copy()
+    for _ in range(n_steps):
+        mass = probabilities * level[arrays.rule_parent]
+        level = np.bincount(arrays.rule_left, weights=mass, minlength=n_labels)
+        level += np.bincount(arrays.rule_right, weights=mass, minlength=n_labels)
+        total += level
+        if not 1e-12 * total.sum() < level.sum() < 1e100:
+            break
+    return total / total.sum()

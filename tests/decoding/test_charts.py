@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import LPCFG, Treebank
+from lpcfg_sk._kernels import _coarse as kernel
 from lpcfg_sk.decoding._charts import (
     ChartModel,
     SentenceCharts,
@@ -14,6 +15,8 @@ from lpcfg_sk.decoding._pruning import ChartPruner
 from lpcfg_sk.exceptions import ChartMemoryError
 from tests.reference import charts as ref
 from tests.tolerances import EXACT, SUM
+
+SINGLE = 1e-5  # sums in single precision
 
 SENTENCES = [["x"], ["x", "y"], ["y", "x", "z"], ["x", "x", "y", "z"]]
 
@@ -83,9 +86,17 @@ def test_pruned_chart_of_a_tiny_threshold_is_the_full_chart(seed):
         np.testing.assert_array_equal(one.marginal, two.marginal)
 
 
+def chart_items(grammar, chart):
+    start, stop = span_bounds(chart.n)
+    labels, spans = chart.forest.item_label, chart.forest.item_span
+    return {
+        (grammar.nonterminals[a], start[s], stop[s])
+        for a, s in zip(labels, spans, strict=True)
+    }
+
+
 def test_pruning_keeps_the_likely_items(seed):
-    rng = np.random.default_rng(seed)
-    grammar = ref.random_grammar(rng, max_states=1)
+    grammar = ref.random_grammar(np.random.default_rng(seed), max_states=1)
     threshold = 0.05
     charts = SentenceCharts(
         ChartModel(grammar, ChartPruner(grammar, threshold)), Treebank(SENTENCES)
@@ -94,16 +105,37 @@ def test_pruning_keeps_the_likely_items(seed):
         parses = ref.all_parses(grammar, sentence)
         z = sum(value for _, value in parses)
         mu = {item: value / z for item, value in ref.item_values(parses).items()}
-        best = max(parses, key=lambda parse: parse[1])[0]
-        forest = charts.chart(row).forest
-        start, stop = span_bounds(len(sentence))
-        items = {
-            (grammar.nonterminals[a], start[s], stop[s])
-            for a, s in zip(forest.item_label, forest.item_span, strict=True)
-        }
-        assert set(best.items) <= items
-        for item in items - set(best.items):
-            assert mu[item] >= threshold * (1 - SUM)
+        chart = charts.chart(row)
+        items = chart_items(grammar, chart)
+        assert all(mu[item] >= threshold * 0.999 for item in items)
+        # Items near the threshold may lose the parents that made them likely.
+        assert {item for item in mu if mu[item] >= 2 * threshold} <= items
+        assert chart.log_prob > -np.inf
+
+
+def test_a_threshold_that_leaves_no_tree_is_lowered():
+    # All 429 trees of eight words are equally likely, no inner item reaches 0.5.
+    grammar = LPCFG.from_parameters(
+        {("S", "S", "S"): [[[0.5]]]}, {("S", "x"): [0.5]}, {"S": [1.0]}
+    )
+    pruner = ChartPruner(grammar, 0.5)
+    charts = SentenceCharts(ChartModel(grammar, pruner), Treebank([["x"] * 8]))
+    chart = charts.chart(0)
+    full = full_charts(grammar, Treebank([["x"] * 8])).chart(0)
+    np.testing.assert_allclose(chart.log_prob, full.log_prob, rtol=EXACT)
+
+
+def test_rare_edges_and_rules_are_left_out():
+    # S -> A A | B B with A and B over x: the rule of B B is a thousandth.
+    binary = {("S", "A", "A"): [[[0.999]]], ("S", "B", "B"): [[[0.001]]]}
+    lexical = {("A", "x"): [1.0], ("B", "x"): [1.0]}
+    grammar = LPCFG.from_parameters(binary, lexical, {"S": [1.0]})
+    for threshold, n_rules in ((1e-4, 2), (1e-1, 1)):
+        pruner = ChartPruner(grammar, threshold)
+        none = np.full(2, -1, dtype=np.int32)
+        forest = pruner.chart(np.zeros(2, dtype=np.int32), none).forest
+        assert len(forest.app_rule) == n_rules
+        assert len(forest.item_label) == 1 + 2 * n_rules
 
 
 def test_a_fine_model_may_lack_rules_and_words_of_the_coarse_one(seed):
@@ -164,51 +196,82 @@ def test_memory_limit_is_checked_before_allocation():
 
 @pytest.mark.parametrize("boolean", [False, True])
 def test_coarse_kernels_equal_dictionaries(seed, boolean):
-    from lpcfg_sk._kernels import _coarse as kernel
-
     rng = np.random.default_rng(seed)
     grammar = ref.random_grammar(rng, max_states=1, density=0.4)
     pruner = ChartPruner(grammar, None if boolean else 0.5)
+    tables = pruner.tables
     for sentence in (["x"], ["x", "y"], ["x", "y", "z", "x", "y", "z", "y"]):
         n = len(sentence)
+        n_spans, n_wide = n * (n + 1) // 2, len(tables.wide_label)
         words = np.array([grammar.words.index(x) for x in sentence], dtype=np.int32)
         leaf, _ = pruner._leaves(words, np.full(n, -1, dtype=np.int32))
-        n_spans, wide = n * (n + 1) // 2, pruner.tables.wide_label
-        alpha = np.zeros((n_spans, len(wide)))
         exponent = np.zeros(n_spans, dtype=np.int32)
         alive = np.zeros(n_spans, dtype=np.bool_)
-        kernel.coarse_inside(n, pruner.tables, leaf, boolean, alpha, exponent, alive)
-        beta, beta_leaf = np.zeros_like(alpha), np.zeros_like(leaf)
-        (beta_leaf[0] if n == 1 else beta[-1])[:] = (
-            pruner._root if n == 1 else pruner._root[wide]
-        )
-        kernel.coarse_outside(
-            n,
-            pruner.tables,
-            leaf,
-            boolean,
-            alpha,
-            exponent,
-            alive,
-            0.0,
-            beta,
-            beta_leaf,
-        )
-        inside, outside = ref.pcfg_inside_outside(grammar, sentence)
+        rules = kernel.word_rules(tables, leaf, boolean, 0.0, exponent, alive)
+        offset, left_offset = np.zeros((2, n_spans + 1), dtype=np.int64)
+        label, left_item = np.zeros((2, n_spans * n_wide), dtype=np.int32)
+        value = np.zeros(n_spans * n_wide)
+        rights = np.zeros((n_spans, kernel.ROW), dtype=np.float32)
+        chart = (exponent, alive, offset, label, value, left_offset, left_item, rights)
+        common = (n, tables, *rules, leaf, boolean)
+        count = kernel.coarse_inside(*common, 0.0, *chart)
+        beta, leaf_mass = np.zeros(count), np.zeros_like(leaf)
+        root = pruner._root[tables.wide_label]
+        if n == 1:
+            leaf_mass[0] = leaf[0] * pruner._root
+        kernel.coarse_outside(*common, 0.0, root, *chart, beta, leaf_mass)
         start, stop = span_bounds(n)
-        for span in range(n_spans):
-            table, below = (leaf, beta_leaf) if span < n else (alpha, beta)
-            labels = range(len(grammar.nonterminals)) if span < n else wide
-            for column, a in enumerate(labels):
+        got, mass = {}, {}
+        for i, a in zip(*np.nonzero(leaf), strict=True):
+            item = (grammar.nonterminals[a], i, i + 1)
+            got[item] = leaf[i, a] * 2.0 ** exponent[i]
+            mass[item] = leaf_mass[i, a] * 2.0 ** exponent[-1]
+        for span in range(n, n_spans):
+            for t in range(offset[span], offset[span + 1]):
+                a = tables.wide_label[label[t]]
                 item = (grammar.nonterminals[a], start[span], stop[span])
-                got = table[span, column] * 2.0 ** exponent[span]
-                expected = inside.get(item, 0.0)
-                mass = table[span, column] * below[span, column]
-                expected_mass = expected * outside.get(item, 0.0)
-                if boolean:
-                    assert (got > 0) == (expected > 0)
-                    assert (mass > 0) == (expected_mass > 0)
-                else:
-                    np.testing.assert_allclose(got, expected, rtol=EXACT)
-                    mass *= 2.0 ** exponent[-1]
-                    np.testing.assert_allclose(mass, expected_mass, rtol=EXACT)
+                got[item] = value[t] * 2.0 ** exponent[span]
+                mass[item] = value[t] * beta[t] * 2.0 ** exponent[-1]
+        inside, outside = ref.pcfg_inside_outside(grammar, sentence)
+        expected = {item: inside[item] * outside.get(item, 0.0) for item in inside}
+        assert set(got) == set(inside)
+        if boolean:
+            assert {x for x in mass if mass[x]} == {x for x in expected if expected[x]}
+        else:
+            assert_items_equal(got, inside, SINGLE)
+            assert_items_equal(mass, expected, SINGLE)
+
+
+def test_forest_of_all_items_has_all_edges(seed):
+    grammar = ref.random_grammar(np.random.default_rng(seed), max_states=1)
+    sentence = SENTENCES[-1]
+    chart = full_charts(grammar, Treebank([sentence])).chart(0)
+    forest = chart.forest
+    start, stop = span_bounds(chart.n)
+    items = [
+        (grammar.nonterminals[a], start[s], stop[s])
+        for a, s in zip(forest.item_label, forest.item_span, strict=True)
+    ]
+    rules = list(grammar.binary)
+    found = []
+    for g in range(len(forest.group_span)):
+        for a in range(*forest.app_offset[g : g + 2]):
+            for e in range(*forest.edge_offset[g : g + 2]):
+                top = items[forest.app_parent[a]]
+                left, right = items[forest.edge_left[e]], items[forest.edge_right[e]]
+                assert rules[forest.app_rule[a]] == (top[0], left[0], right[0])
+                assert (top[1], left[2], right[2]) == (left[1], right[1], top[2])
+                found.append((*rules[forest.app_rule[a]], top[1], left[2], top[2]))
+    parses = ref.all_parses(grammar, sentence)
+    expected = {r for parse, _ in parses for r in parse.rules if len(r) == 6}
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+
+
+def test_kernels_take_read_only_arrays(seed):
+    grammar = ref.random_grammar(np.random.default_rng(seed))
+    charts = full_charts(grammar, Treebank([SENTENCES[-1]]))
+    pruned = charts.pruned(0)
+    for array in pruned.forest:
+        array.flags.writeable = False
+    assert np.isfinite(charts.chart(0, pruned=pruned).log_prob)
