@@ -130,9 +130,7 @@ def _row(gold, predicted, measured, confidence, random_state):
         "high": 100 * interval.high,
         "p_value": np.nan,
         "failures": total["failures"].sum(),
-        "perplexity": np.exp(
-            -total["log_prob"].sum() / max(1, total["n_tokens"].sum())
-        ),
+        "perplexity": np.exp(-total["log_prob"].sum() / n_tokens),
         "fit_time": total["fit_time"].mean(),
         "sentences_per_second": len(gold) / total["parse_time"].sum(),
         "parameters": total["parameters"].mean(),
