@@ -1,3 +1,4 @@
+import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -6,6 +7,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.grammar import RuleIndex, coarse_pcfg
 from lpcfg_sk.grammar._rules import requested_states, weighted_trees
 from lpcfg_sk.spectral._decomposition import decompose, project
@@ -289,6 +291,35 @@ class SpectralLPCFG(BaseLPCFG):
             blocks={**X.blocks, "vectors": vectors},
             block_names={**X.block_names, "vectors": None},
         )
+
+    def score_samples(self, X):
+        """Log probability of each tree.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees, as in training.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_trees,)
+            Natural logarithm; -inf where the value is zero or negative, never nan.
+            Negative values are counted in one :class:`ParseFailureWarning`.
+        """
+        check_is_fitted(self)
+        X = check_treebank(
+            X, estimator=self, parsed=True, binary=True, allow_empty=True
+        )
+        signs, logs = self.grammar_.tree_values(X, n_jobs=self.n_jobs)
+        if (signs < 0).any():
+            warnings.warn(
+                f"{(signs < 0).sum()} of {len(signs)} trees have a negative value, "
+                f"which spectral estimates allow, and {(signs == 0).sum()} the value "
+                "zero; their log probability is -inf",
+                ParseFailureWarning,
+                stacklevel=2,
+            )
+        return np.where(signs > 0, logs, -np.inf)
 
     def _node_weight(self, index, tree_weight, random_state):
         if self.node_sampling == "all":

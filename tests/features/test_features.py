@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 from lpcfg_sk import InsideFeatures, OutsideFeatures, Treebank, TreeBinarizer
 from lpcfg_sk._kernels._features import first_other_head
 from lpcfg_sk.features import Node
+from lpcfg_sk.utils._testing import tree_checks
 from tests.reference import features as reference
 
 TREES = [
@@ -182,3 +183,17 @@ def test_first_other_head_walks_up(seed):
     np.testing.assert_array_equal(
         first_other_head(up, head), reference.first_other_head(up, head)
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        pair
+        for cls in (InsideFeatures, OutsideFeatures)
+        for pair in tree_checks(
+            cls(min_count=2), TreeBinarizer().fit_transform(Treebank(TREES * 3))
+        )
+    ],
+)
+def test_common_checks(name, check):
+    check()

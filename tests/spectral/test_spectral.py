@@ -1,14 +1,17 @@
 import pickle
+import time
 
 import numpy as np
 import pytest
 from joblib import Memory
 from sklearn.base import clone
 
-from lpcfg_sk import InsideFeatures, SpectralLPCFG, Treebank
+from lpcfg_sk import InsideFeatures, SpectralLPCFG, Treebank, make_parser
+from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.grammar import RuleIndex
 from lpcfg_sk.spectral import _decomposition
 from lpcfg_sk.spectral._moments import accumulate_moments, add_moments, solve
+from lpcfg_sk.utils._testing import tree_checks
 from tests.spectral.conftest import STATES, with_features
 from tests.tolerances import EXACT, SUM
 
@@ -402,9 +405,13 @@ def test_signed_models_never_give_nan(sampled, finite):
     _, trees, _ = finite
     model = SpectralLPCFG(m=8, smoothing=None, lexical_smoothing=None).fit(sampled[:60])
     assert model.grammar_.arrays.binary.min() < 0
-    scores = model.score_samples(trees)
+    signs, logs = model.grammar_.tree_values(trees)
+    message = f"{(signs < 0).sum()} of {len(trees)} trees have a negative value"
+    with pytest.warns(ParseFailureWarning, match=message):
+        scores = model.score_samples(trees)
     assert not np.isnan(scores).any()
-    assert (scores == -np.inf).any()
+    np.testing.assert_array_equal(scores == -np.inf, signs <= 0)
+    np.testing.assert_array_equal(scores[signs > 0], logs[signs > 0])
     assert not np.isnan(model.sentence_log_prob(trees[:50])).any()
     for frame in model.marginals(trees[:5], normalize=True):
         assert not frame["marginal"].isna().any()
@@ -435,3 +442,51 @@ def test_bad_input_is_named(sampled):
     other = with_features(plain)
     with pytest.raises(ValueError, match="inside features"):
         model.transform(other)
+
+
+CHECKS = dict(
+    tree_checks(
+        SpectralLPCFG(m=2),
+        with_features(
+            Treebank(
+                [
+                    "(S (NP (D the) (N dog)) (VP (V saw) (NP (D a) (N cat))))",
+                    "(S (NP (D a) (N cat)) (VP (V saw) (NP (D the) (N cat))))",
+                    "(S (NP (D a) (N dog)) (VP (V ate) (NP (D the) (N food))))",
+                ]
+                * 3
+            )
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_common_checks(name):
+    CHECKS[name]()
+
+
+# -- the Penn Treebank sample --------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "horizontal", "f1"),
+    [
+        ({"m": 8}, 0, 0.843),
+        ({"m": 16}, 0, 0.854),
+        # Chosen by cross-validation on the training part.
+        ({"m": 16, "smoothing": 20.0}, 1, 0.860),
+    ],
+)
+def test_f1_on_the_penn_treebank_sample(wsj_train, wsj_dev, settings, horizontal, f1):
+    parser = make_parser(SpectralLPCFG(**settings), horizontal=horizontal)
+    assert parser.fit(wsj_train).score(wsj_dev) >= f1
+
+
+@pytest.mark.slow
+def test_training_takes_seconds(wsj_train):
+    make_parser(SpectralLPCFG(m=4)).fit(wsj_train[:100])
+    begin = time.process_time()
+    make_parser(SpectralLPCFG(m=16)).fit(wsj_train)
+    assert time.process_time() - begin <= 4.0
