@@ -18,9 +18,8 @@ from lpcfg_sk.utils._validation import Interval, StrOptions, check_sample_weight
 class BaseLanguageModel(BaseEstimator):
     """What language models of words given earlier words have in common.
 
-    A subclass sets ``_order`` (a property: the length of its n-grams) and implements
-    ``_fit_events``, ``_probabilities(history, outcome)`` and
-    ``_distribution(history)``.
+    A subclass has ``_order``, the length of its n-grams, and implements ``fit``,
+    ``_probabilities(history, outcome)`` and ``_distribution(history)``.
     """
 
     _parameter_constraints: dict = {

@@ -1,3 +1,4 @@
+import sys
 from numbers import Integral, Real
 
 import numpy as np
@@ -78,7 +79,7 @@ default="auto"
     n_jobs : int, default=None
         Number of threads.  Does not change a bit of the result.
     verbose : int, default=0
-        How much to say during long work.
+        Whether to report the two steps (on standard error).
 
     Attributes
     ----------
@@ -115,8 +116,10 @@ default="auto"
     the tempered product over its features.  The paper instead adds up the objective
     over all combinations of one feature of each kind; for one feature they are the
     same, and exact moments then give the exact grammar (with ``scaling=0, prior=0,
-    smoothing=0, lexicon_alpha=0`` and enough iterations).  Lexical and root
-    parameters (section 6.1) are sums of p(h | inside tree, outside tree).
+    smoothing=0, lexicon_alpha=0, anchor_min_count=0``, a small `tol` and enough
+    iterations of both kinds).  Exact moments are those of all trees of a grammar with
+    their probabilities as `sample_weight`.  Lexical and root parameters (section 6.1)
+    are sums of p(h | inside tree, outside tree).
 
     References
     ----------
@@ -213,6 +216,9 @@ default="auto"
         weight = index.node_weight(tree_weight)
         counts = index.label_counts(tree_weight)
         states = self._find_states(X, index, weight, counts)
+        self._say(
+            f"{states.n_states.sum()} states of {len(states.n_states)} nonterminals"
+        )
         layout = Layout.build(index, states.n_states)
         estimates, self.n_iter_, self.converged_ = expected_counts(
             index,
@@ -223,6 +229,7 @@ default="auto"
             max_iter=self.max_iter,
             n_jobs=self.n_jobs,
         )
+        self._say(f"{index.n_rules} rules, {self.n_iter_} iterations")
         totals = maximize(index, layout, estimates, smoothing=self.smoothing)
         grammar = grammar_of_parameters(
             index,
@@ -242,6 +249,10 @@ default="auto"
         self.m_ = dict(zip(index.nonterminals, states.n_states.tolist(), strict=True))
         self.counts_ = dict(zip(index.nonterminals, counts.tolist(), strict=True))
         return self
+
+    def _say(self, text):
+        if self.verbose:
+            sys.stderr.write(f"PivotLPCFG: {text}\n")
 
     def _find_states(self, X, index, weight, counts):
         """Step 1: projections by CCA, and the states that they show."""

@@ -198,6 +198,7 @@ def _one_side(features, others, weight, m, options):
     least = options.anchor_min_count
     n_candidates = min(_CANDIDATES_PER_STATE * m, len(counts))
     least = min(least, np.partition(counts, -n_candidates)[-n_candidates])
+    # real data deserve no more than a hundred steps a feature, exact moments do
     posteriors, anchors = anchor_posteriors(
         points,
         counts,
