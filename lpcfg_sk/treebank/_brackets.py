@@ -57,7 +57,7 @@ class SymbolPool:
             hashes = _grown(hashes, n)
             ends = _grown(ends, hashes.size + 1)
         if 2 * n > slots.size:
-            slots = np.full(1 << (2 * n).bit_length(), -1, dtype=np.int32)
+            slots = np.full(1 << int(2 * n).bit_length(), -1, dtype=np.int32)
             rehash(hashes, len(self), slots)
         pool = _grown(pool, int(ends[len(self)]) + n_bytes + n_symbols)
         self.arrays = Symbols(slots, hashes, ends, pool, count)
