@@ -68,50 +68,85 @@ def multiply_rows(x, y, n_x, n_y, length, out):
 
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)
+def _add_to_three(weights, x, o, n_x, length, out):
+    """Add the products of rows o, o + 1 and o + 2 of `out`."""
+    z0 = out[o * length : (o + 1) * length]
+    z1 = out[(o + 1) * length : (o + 2) * length]
+    z2 = out[(o + 2) * length : (o + 3) * length]
+    s = 0
+    while s + 4 <= n_x:
+        x0 = x[s * length : (s + 1) * length]
+        x1 = x[(s + 1) * length : (s + 2) * length]
+        x2 = x[(s + 2) * length : (s + 3) * length]
+        x3 = x[(s + 3) * length : (s + 4) * length]
+        u0, u1, u2 = weights[o, s], weights[o + 1, s], weights[o + 2, s]
+        v0, v1, v2 = weights[o, s + 1], weights[o + 1, s + 1], weights[o + 2, s + 1]
+        w0, w1, w2 = weights[o, s + 2], weights[o + 1, s + 2], weights[o + 2, s + 2]
+        y0, y1, y2 = weights[o, s + 3], weights[o + 1, s + 3], weights[o + 2, s + 3]
+        for p in range(length):
+            a, b, c = z0[p], z1[p], z2[p]
+            a += u0 * x0[p]
+            b += u1 * x0[p]
+            c += u2 * x0[p]
+            a += v0 * x1[p]
+            b += v1 * x1[p]
+            c += v2 * x1[p]
+            a += w0 * x2[p]
+            b += w1 * x2[p]
+            c += w2 * x2[p]
+            a += y0 * x3[p]
+            b += y1 * x3[p]
+            c += y2 * x3[p]
+            z0[p], z1[p], z2[p] = a, b, c
+        s += 4
+    while s < n_x:
+        x0 = x[s * length : (s + 1) * length]
+        u0, u1, u2 = weights[o, s], weights[o + 1, s], weights[o + 2, s]
+        for p in range(length):
+            z0[p] += u0 * x0[p]
+            z1[p] += u1 * x0[p]
+            z2[p] += u2 * x0[p]
+        s += 1
+
+
+@njit(nogil=True, cache=True, fastmath=REASSOC)
+def _add_to_one(weights, x, o, n_x, length, out):
+    """Add the products of row o of `out`."""
+    z0 = out[o * length : (o + 1) * length]
+    s = 0
+    while s + 4 <= n_x:
+        x0 = x[s * length : (s + 1) * length]
+        x1 = x[(s + 1) * length : (s + 2) * length]
+        x2 = x[(s + 2) * length : (s + 3) * length]
+        x3 = x[(s + 3) * length : (s + 4) * length]
+        u0, v0, w0, y0 = (
+            weights[o, s],
+            weights[o, s + 1],
+            weights[o, s + 2],
+            weights[o, s + 3],
+        )
+        for p in range(length):
+            z0[p] += u0 * x0[p] + v0 * x1[p] + w0 * x2[p] + y0 * x3[p]
+        s += 4
+    while s < n_x:
+        x0 = x[s * length : (s + 1) * length]
+        u0 = weights[o, s]
+        for p in range(length):
+            z0[p] += u0 * x0[p]
+        s += 1
+
+
+@njit(nogil=True, cache=True)
 def add_product(weights, x, n_out, n_x, length, out):
     """Add ``out[o, p] += Σ_s weights[o, s] x[s, p]``.
 
-    `x` and `out` are flat, with `n_x` and `n_out` rows of the given length.
+    `x` and `out` are flat, with `n_x` and `n_out` rows of the given length. Three
+    rows at a time: twelve weights and the sums just fit the registers.
     """
     o = 0
+    while o + 3 <= n_out:
+        _add_to_three(weights, x, o, n_x, length, out)
+        o += 3
     while o < n_out:
-        two = o + 1 < n_out
-        z0 = out[o * length : (o + 1) * length]
-        z1 = out[(o + 1) * length : (o + 2) * length] if two else z0
-        s = 0
-        while s + 4 <= n_x:
-            x0 = x[s * length : (s + 1) * length]
-            x1 = x[(s + 1) * length : (s + 2) * length]
-            x2 = x[(s + 2) * length : (s + 3) * length]
-            x3 = x[(s + 3) * length : (s + 4) * length]
-            w00, w01, w02, w03 = (
-                weights[o, s],
-                weights[o, s + 1],
-                weights[o, s + 2],
-                weights[o, s + 3],
-            )
-            if two:
-                w10, w11, w12, w13 = (
-                    weights[o + 1, s],
-                    weights[o + 1, s + 1],
-                    weights[o + 1, s + 2],
-                    weights[o + 1, s + 3],
-                )
-                for p in range(length):
-                    z0[p] += w00 * x0[p] + w01 * x1[p] + w02 * x2[p] + w03 * x3[p]
-                    z1[p] += w10 * x0[p] + w11 * x1[p] + w12 * x2[p] + w13 * x3[p]
-            else:
-                for p in range(length):
-                    z0[p] += w00 * x0[p] + w01 * x1[p] + w02 * x2[p] + w03 * x3[p]
-            s += 4
-        while s < n_x:
-            x0 = x[s * length : (s + 1) * length]
-            w00 = weights[o, s]
-            for p in range(length):
-                z0[p] += w00 * x0[p]
-            if two:
-                w10 = weights[o + 1, s]
-                for p in range(length):
-                    z1[p] += w10 * x0[p]
-            s += 1
-        o += 2
+        _add_to_one(weights, x, o, n_x, length, out)
+        o += 1
