@@ -132,8 +132,8 @@ default="auto"
     >>> trees = Treebank(["(S (NP (D the) (N dog)) (VP (V saw) (NP her)))",
     ...                   "(S (NP she) (VP (V ran)))"] * 4)
     >>> parser = make_parser(PivotLPCFG(m=2)).fit(trees)
-    >>> str(parser.predict([["the", "dog", "ran"]])[0])
-    '(S (NP (D the) (N dog)) (VP (V ran)))'
+    >>> str(parser.predict([["the", "dog", "saw", "she"]])[0])
+    '(S (NP (D the) (N dog)) (VP (V saw) (NP she)))'
     """
 
     _parameter_constraints: dict = {
