@@ -19,10 +19,11 @@ from lpcfg_sk.utils._validation import (
 )
 
 
-class _NodeFeatures(TransformerMixin, BaseEstimator):
+class _NodeFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Features of nodes as a CSR block of the treebank.
 
-    A subclass names its block and its templates.
+    A subclass names its block and its templates. The output is a treebank also under
+    ``set_config(transform_output="pandas")``.
     """
 
     _block: str

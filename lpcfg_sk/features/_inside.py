@@ -2,7 +2,7 @@ from lpcfg_sk.features._extractor import _NodeFeatures
 from lpcfg_sk.features._templates import INSIDE_TEMPLATES
 
 
-class InsideFeatures(_NodeFeatures):
+class InsideFeatures(_NodeFeatures, auto_wrap_output_keys=None):
     """Features φ of the inside tree of each node.
 
     The inside tree of a node is the subtree below it. The features become the

@@ -2,7 +2,7 @@ from lpcfg_sk.features._extractor import _NodeFeatures
 from lpcfg_sk.features._templates import OUTSIDE_TEMPLATES
 
 
-class OutsideFeatures(_NodeFeatures):
+class OutsideFeatures(_NodeFeatures, auto_wrap_output_keys=None):
     """Features ψ of the outside tree of each node.
 
     The outside tree of a node is everything but the subtree below it; the node

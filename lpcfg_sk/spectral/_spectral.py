@@ -1,3 +1,4 @@
+import sys
 import warnings
 from numbers import Integral, Real
 
@@ -81,7 +82,7 @@ class SpectralLPCFG(BaseLPCFG):
     n_jobs : int, default=None
         Number of jobs, as in joblib. The result does not depend on it.
     verbose : int, default=0
-        Whether to log progress.
+        Whether to report the steps (on standard error).
     random_state : int, RandomState or None, default=None
         For ``svd_solver="randomized"`` and ``node_sampling="one"``.
 
@@ -100,6 +101,8 @@ class SpectralLPCFG(BaseLPCFG):
         computed; the first ``m_[a]`` are used.
     counts_ : dict of str to float
         Number of nodes of each nonterminal in training.
+    n_inside_features_ : int
+        Number of inside features in training.
 
     See Also
     --------
@@ -223,7 +226,6 @@ class SpectralLPCFG(BaseLPCFG):
             index.label, weights=weight, minlength=len(index.nonterminals)
         )
         wanted = requested_states(self.m, index.nonterminals, counts)
-        wanted[_only_at_roots(index)] = 1
         projections = self._decompose(X, index, weight, wanted, random_state)
         m = np.array(
             [
@@ -232,12 +234,16 @@ class SpectralLPCFG(BaseLPCFG):
             ],
             dtype=np.int64,
         )
+        self._say(
+            f"{len(m)} nonterminals, {m.max()} states at most, {m.mean():.1f} each"
+        )
         inside = project(X.blocks["inside"], index.label, projections, "inside", m)
         outside = project(X.blocks["outside"], index.label, projections, "outside", m)
         moments = accumulate_moments(
             index, inside, outside, weight, m, n_jobs=self.n_jobs
         )
         del inside, outside
+        self._say(f"{index.n_rules} rules, {moments.rule_third.size} parameters")
         grammar = solve(
             index,
             moments,
@@ -321,6 +327,10 @@ class SpectralLPCFG(BaseLPCFG):
             )
         return np.where(signs > 0, logs, -np.inf)
 
+    def _say(self, text):
+        if self.verbose:
+            sys.stderr.write(f"SpectralLPCFG: {text}\n")
+
     def _node_weight(self, index, tree_weight, random_state):
         if self.node_sampling == "all":
             return index.node_weight(tree_weight)
@@ -336,8 +346,15 @@ class SpectralLPCFG(BaseLPCFG):
         return weight
 
     def _decompose(self, X, index, weight, wanted, random_state):
+        """Singular vectors, at least the wanted ones; one for roots, in place."""
         n_vectors = np.maximum(wanted, self.m_max or 1)
-        n_vectors[_only_at_roots(index)] = 1
+        below = np.zeros(len(wanted), dtype=bool)
+        below[index.rule_left] = below[index.rule_right] = True
+        wanted[~below] = n_vectors[~below] = 1
+        self._say(
+            f"singular vectors of {X.blocks['inside'].shape[1]} inside and "
+            f"{X.blocks['outside'].shape[1]} outside features at {index.n_nodes} nodes"
+        )
         seed = None
         if self.svd_solver == "randomized":
             seed = random_state.randint(np.iinfo(np.int32).max)
@@ -353,14 +370,6 @@ class SpectralLPCFG(BaseLPCFG):
             seed=seed,
             n_jobs=self.n_jobs,
         )
-
-
-def _only_at_roots(index):
-    """Which nonterminals never have a parent."""
-    below = np.zeros(len(index.nonterminals), dtype=bool)
-    below[index.rule_left] = True
-    below[index.rule_right] = True
-    return ~below
 
 
 def _rank(singular_values, tol):

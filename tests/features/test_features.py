@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -173,6 +174,14 @@ def test_transformers_clone_and_pickle(trees):
     one, two = (f.transform(trees).blocks["outside"] for f in (features, copy))
     assert (one != two).nnz == 0
     assert clone(features).get_params() == features.get_params()
+
+
+def test_output_is_a_treebank_under_every_configuration(trees):
+    with config_context(transform_output="pandas"):
+        X = InsideFeatures().fit_transform(trees)
+        assert isinstance(X, Treebank)
+        assert isinstance(InsideFeatures().fit(trees).transform(trees), Treebank)
+    assert not hasattr(InsideFeatures(), "set_output")
 
 
 def test_first_other_head_walks_up(seed):

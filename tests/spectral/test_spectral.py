@@ -100,8 +100,8 @@ def dense_features(trees, side):
     return trees.blocks[side].toarray().astype(float)
 
 
-def figure_7_and_8(trees, weight, m):
-    """Dense, node by node; returns Ω^a and the parameters for given U and V."""
+def omega_of(trees, weight):
+    """Ω^a of figure 8, dense."""
     index = RuleIndex.from_treebank(trees)
     w = index.node_weight(weight)
     phi, psi = dense_features(trees, "inside"), dense_features(trees, "outside")
@@ -115,7 +115,7 @@ def figure_7_and_8(trees, weight, m):
 def test_literal_algorithm_step_by_step(sampled):
     weight = np.random.default_rng(3).uniform(0.5, 2.0, size=len(sampled))
     model = SpectralLPCFG(m=2, **LITERAL).fit(sampled, sample_weight=weight)
-    omega = figure_7_and_8(sampled, weight, 2)
+    omega = omega_of(sampled, weight)
     index = RuleIndex.from_treebank(sampled)
     w = index.node_weight(weight)
     phi, psi = dense_features(sampled, "inside"), dense_features(sampled, "outside")
@@ -426,6 +426,16 @@ def test_pickle_and_refit(sampled):
     )
     before = model.grammar_
     assert same_grammar(model.fit(sampled).grammar_, before)
+
+
+def test_verbose_reports_on_standard_error(sampled, capsys):
+    SpectralLPCFG(m=2).fit(sampled)
+    assert capsys.readouterr().err == ""
+    SpectralLPCFG(m=2, verbose=1).fit(sampled)
+    report = capsys.readouterr()
+    assert report.out == ""
+    assert "5 nonterminals, 2 states at most" in report.err
+    assert f"at {sampled.n_nodes} nodes" in report.err
 
 
 def test_bad_input_is_named(sampled):
