@@ -18,7 +18,9 @@ numpydoc_class_members_toctree = False
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "auto_examples/**/*.ipynb", "auto_examples/**/*.md5"]
 html_theme = "alabaster"
-html_theme_options = {"description": lpcfg_sk.__doc__.splitlines()[0], "nosidebar": False}
+html_theme_options = {
+    "description": "Grammars with latent states, the scikit-learn way"
+}
 html_show_sourcelink = False
 
 sphinx_gallery_conf = {

@@ -252,9 +252,7 @@ def test_errors_and_counted_warnings(grammar):
         MarginEMPCFG(grammar).fit([["cat", "barks"], ["cat"]])
     X = [["dog", "barks"]] * 3 + [["cat", "barks"], ["barks"]]
     model = MarginEMPCFG(grammar)
-    with pytest.warns(
-        UserWarning, match="2 of 5 rows .* row 3; unknown.*: cat"
-    ):
+    with pytest.warns(UserWarning, match="2 of 5 rows .* row 3; unknown.*: cat"):
         model.fit(X)
     assert model.n_zero_probability_ == 2
     assert model.gamma_ == pytest.approx(3**-1.5)
