@@ -11,10 +11,12 @@ from lpcfg_sk.grammar._estimates import coarse_pcfg
 from lpcfg_sk.grammar._lexicon import smooth_lexicon
 from lpcfg_sk.grammar._lpcfg import LPCFG
 from lpcfg_sk.grammar._rules import RuleIndex
+from lpcfg_sk.grammar._wta import WTA
 
 __all__ = [
     "CFG",
     "LPCFG",
+    "WTA",
     "BinaryNormalForm",
     "GrammarArrays",
     "Rule",

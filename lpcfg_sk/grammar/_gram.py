@@ -178,7 +178,9 @@ def tree_gram(tensors, omega, start=None):
 
     Returns
     -------
-    ndarray of float64, shape (n, n)
+    gram : ndarray of float64, shape (n, n)
+    radius : float
+        Spectral radius ρ(E) at the solution.
 
     Raises
     ------
@@ -208,7 +210,7 @@ def tree_gram(tensors, omega, start=None):
     rho = spectral_radius(tensors, s)
     if rho >= 1 - _CRITICAL:
         raise _divergent(f"spectral radius {rho:.6g} of the Gram iteration, not < 1")
-    return s
+    return s, rho
 
 
 def cross_gram(first, omega_first, second, omega_second, units=None):

@@ -44,10 +44,13 @@ class Analysis(NamedTuple):
         The states that some tree reaches and some context observes.
     gram : GramMatrices
         Over those states.
+    radius : float
+        Spectral radius ρ(E) of the Gram iteration.
     """
 
     states: np.ndarray
     gram: GramMatrices
+    radius: float
 
 
 def useful_states(alpha, tensors, omega):
@@ -106,10 +109,12 @@ def analyse(wta):
     """
     states = useful_states(wta.alpha, wta.tensors, wta.omega_matrix)
     if len(states) == 0:
-        return Analysis(states, GramMatrices(np.zeros((0, 0)), np.zeros((0, 0))))
+        none = np.zeros((0, 0))
+        return Analysis(states, GramMatrices(none, none), 0.0)
     alpha, tensors, omega = restricted(wta, states)
-    tree = tree_gram(tensors, omega)
-    return Analysis(states, GramMatrices(context_gram(tensors, alpha, tree), tree))
+    tree, radius = tree_gram(tensors, omega)
+    context = context_gram(tensors, alpha, tree)
+    return Analysis(states, GramMatrices(context, tree), radius)
 
 
 def restricted(wta, states):
@@ -182,7 +187,7 @@ def balanced(wta, rank_tol):
     balance : Balance or None
         None for the automaton of the zero function.
     """
-    states, gram = wta.analysis()
+    states, gram, _ = wta.analysis()
     if len(states) == 0:
         return states, None
     factors = balance(*gram, rank_tol)
@@ -280,7 +285,7 @@ def inner_product(first, second):
     """
     parts = []
     for wta in (first, second):
-        states, gram = wta.analysis()
+        states, gram, _ = wta.analysis()
         parts.append((*restricted(wta, states), gram))
     (alpha1, tensors1, _, gram1), (alpha2, tensors2, _, gram2) = parts
     if len(alpha1) == 0 or len(alpha2) == 0:
@@ -367,7 +372,7 @@ def _difference(first, second):
     tensors = [
         DenseTensor(t.to_dense()).project(dual.T, basis, basis) for t in both.tensors
     ]
-    gram = tree_gram(tensors, omega @ dual.T)
+    gram, _ = tree_gram(tensors, omega @ dual.T)
     alpha = basis.T @ alpha
     return max(float(alpha @ gram @ alpha), 0.0)
 

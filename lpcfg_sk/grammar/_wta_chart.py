@@ -10,7 +10,7 @@ from lpcfg_sk._kernels._topology import (
 )
 from lpcfg_sk._kernels._wta import rescale_rows
 from lpcfg_sk.exceptions import ChartMemoryError
-from lpcfg_sk.grammar._tensors import _blocks
+from lpcfg_sk.grammar._tensor_dense import blocks
 
 __all__ = ["SpanChart", "first_cells"]
 
@@ -95,7 +95,7 @@ class SpanChart:
 
     def _fill(self, width):
         n_spans = self.length - width + 1
-        for lo, hi in _blocks(n_spans, 8 * self.tensor.n_features):
+        for lo, hi in blocks(n_spans, 8 * self.tensor.n_features):
             sums = np.empty((hi - lo, self.tensor.n_features))
             log_scale = np.empty(hi - lo)
             state = width, lo, self.first, self.scale, self.left, self.right
@@ -130,7 +130,7 @@ class SpanChart:
         mu = np.zeros(self.n_cells)
         for width in range(self.length, 0, -1):
             n_spans = self.length - width + 1
-            for lo, hi in _blocks(n_spans, 8 * self.tensor.n_features):
+            for lo, hi in blocks(n_spans, 8 * self.tensor.n_features):
                 cells = slice(self.first[width] + lo, self.first[width] + hi)
                 if width == self.length:
                     outside, log_scale = self.alpha[None, :].copy(), np.zeros(1)

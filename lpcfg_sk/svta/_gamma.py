@@ -3,7 +3,7 @@
 import numpy as np
 
 from lpcfg_sk.exceptions import NotStronglyConvergentError
-from lpcfg_sk.grammar._gram import spectral_radius, tree_gram
+from lpcfg_sk.grammar._gram import tree_gram
 from lpcfg_sk.grammar._wta_analysis import restricted, useful_states
 
 __all__ = ["critical_gamma"]
@@ -44,10 +44,10 @@ def critical_gamma(wta, *, rtol=1e-3):
     def solve(gamma, start):
         scaled = [t.scaled(gamma) for t in tensors]
         try:
-            gram = tree_gram(scaled, omega, start=start)
+            gram, radius = tree_gram(scaled, omega, start=start)
         except NotStronglyConvergentError:
             return None
-        return gram, 1 - spectral_radius(scaled, gram)
+        return gram, 1 - radius
 
     low, found = 1.0, None
     for _ in range(_MAX_SOLVES):
@@ -80,17 +80,30 @@ def critical_gamma(wta, *, rtol=1e-3):
 
 def _next(points, low, high, rtol):
     """Where to solve next: beside the extrapolated zero of 1 − ρ."""
-    guesses = []
-    if len(points) > 1:
-        (x1, y1), (x2, y2) = points[-2:]
-        for power in (1, 2):
-            slope = (y1**power - y2**power) / (x2 - x1)
-            if slope > 0:
-                guesses.append(np.sqrt(x2 + y2**power / slope))
-    for guess in sorted(guesses):
+    guess = _extrapolate(points)
+    if guess is not None:
         for gamma in (guess * (1 - rtol / 3), guess * (1 + rtol / 3)):
             if low * (1 + rtol / 10) < gamma < high * (1 - rtol / 10):
                 return gamma
     if np.isinf(high):
-        return low * 2 if len(points) > 2 else low * 1.25
+        return low * (1.25 if len(points) < 3 else 2)
     return np.sqrt(low * high)
+
+
+def _extrapolate(points):
+    """Zero of 1 − ρ, by the law that fits the solves so far better."""
+    if len(points) < 2:
+        return None
+    (x1, y1), (x2, y2) = points[-2:]
+    best, least = None, np.inf
+    for power in (1, 2):
+        slope = (y1**power - y2**power) / (x2 - x1)
+        if slope <= 0:
+            continue
+        error = 0.0
+        if len(points) > 2:
+            x0, y0 = points[-3]
+            error = abs(y1**power + slope * (x1 - x0) - y0**power) / y0**power
+        if error < least:
+            best, least = np.sqrt(x2 + y2**power / slope), error
+    return best
