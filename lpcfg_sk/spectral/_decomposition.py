@@ -2,7 +2,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, svds
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
 from sklearn.utils.extmath import randomized_svd, svd_flip
 
 from lpcfg_sk._kernels._moments import active_columns, local_rows, project_rows
@@ -181,8 +181,8 @@ def _local(block, rows, scale):
 
 def _squares(local):
     """Squared norms of the rows."""
-    totals = np.append(0.0, np.cumsum(local.data**2))
-    return np.diff(totals[local.indptr])
+    row = np.repeat(np.arange(local.shape[0]), np.diff(local.indptr))
+    return np.bincount(row, weights=local.data**2, minlength=local.shape[0])
 
 
 def _svd(phi, psi, share, k, solver, seed):
@@ -198,20 +198,27 @@ def _svd(phi, psi, share, k, solver, seed):
         omega = (weighted @ psi).toarray()
         u, s, vt = np.linalg.svd(omega, full_matrices=False)
     elif solver == "randomized":
-        u, s, vt = randomized_svd(
-            weighted @ psi,
-            n_components=k,
-            n_oversamples=max(10, k),
-            n_iter=10,
-            power_iteration_normalizer="QR",
-            random_state=seed,
-        )
+        u, s, vt = _randomized(weighted, psi, k, seed)
     else:
-        u, s, vt = _arpack(weighted.tocsr(), psi, k)
+        try:
+            u, s, vt = _arpack(weighted.tocsr(), psi, k)
+        except ArpackNoConvergence:
+            u, s, vt = _randomized(weighted, psi, k, 0)
     noise = s.max() * max(shape) * np.finfo(float).eps
     k = min(k, int(np.sum(s > noise)))
     u, vt = svd_flip(u[:, :k], vt[:k])
     return u, s[:k], vt.T
+
+
+def _randomized(weighted, psi, k, seed):
+    return randomized_svd(
+        weighted @ psi,
+        n_components=k,
+        n_oversamples=max(10, k),
+        n_iter=10,
+        power_iteration_normalizer="QR",
+        random_state=seed,
+    )
 
 
 def _arpack(weighted, psi, k):

@@ -4,6 +4,7 @@ import time
 import numpy as np
 import pytest
 from joblib import Memory
+from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.base import clone
 
 from lpcfg_sk import InsideFeatures, SpectralLPCFG, Treebank, make_parser
@@ -275,6 +276,16 @@ def test_sparse_solvers_agree_with_the_dense_one(sampled, solver, monkeypatch):
         np.testing.assert_allclose(
             one.V[:, clear], two.V[:, clear], rtol=1e-6, atol=1e-6
         )
+
+
+def test_randomized_steps_in_where_arpack_gives_up(sampled, no_dense, monkeypatch):
+    def give_up(*args, **kwargs):
+        raise ArpackNoConvergence("too slow", np.zeros(0), np.zeros((0, 0)))
+
+    expected = decompose(sampled, solver="randomized", seed=0)
+    monkeypatch.setattr(_decomposition, "svds", give_up)
+    for one, two in zip(expected, decompose(sampled, seed=None), strict=True):
+        np.testing.assert_array_equal(one.U, two.U)
 
 
 def test_leading_vectors_of_a_larger_decomposition_are_the_smaller_one(sampled):
