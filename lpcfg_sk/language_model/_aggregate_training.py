@@ -13,6 +13,8 @@ from lpcfg_sk.pivot._decomposition import anchor_posteriors, conditional_means
 _INIT_NOISE = 0.1
 # Rounds without improvement on held-out data before giving up.
 _PATIENCE = 3
+# Rounds that EM needs to leave the plateau around its symmetric random start.
+_PLATEAU = 15
 # Pivots are looked for among this many times m of the commonest words.
 _CANDIDATES_PER_STATE = 4
 
@@ -97,7 +99,7 @@ def train(options, counts, held_out, rounds=None):
         mean = np.log(proba[possible]).mean() if possible.any() else -np.inf
         return -n_zero, float(mean)
 
-    def repeat(name, parameters, step, max_rounds, fixed):
+    def repeat(name, parameters, step, max_rounds, fixed, plateau=0):
         if fixed is not None:
             bounds = []
             for _ in range(fixed):
@@ -116,7 +118,8 @@ def train(options, counts, held_out, rounds=None):
                 sys.stderr.write(f"{name} {n_rounds}: log likelihood {bound:.6f}\n")
             if held_out is None:
                 best, best_parameters = n_rounds, parameters
-                if len(bounds) > 1 and bounds[-1] - bounds[-2] < options.tol:
+                gain = bounds[-1] - bounds[-2] if n_rounds > 1 else np.inf
+                if n_rounds > plateau and gain < options.tol:
                     converged = True
                     break
                 continue
@@ -126,7 +129,7 @@ def train(options, counts, held_out, rounds=None):
             n_zero, mean = scores[milestone]
             if scores[-1] > (n_zero, mean + options.tol):
                 milestone = n_rounds
-            elif n_rounds - milestone >= _PATIENCE:
+            elif n_rounds >= max(milestone + _PATIENCE, plateau):
                 converged = True
                 break
         return _Rounds(best_parameters, best, converged, bounds, scores)
@@ -161,6 +164,7 @@ def train(options, counts, held_out, rounds=None):
         lambda parameters: update(parameters, columns=True),
         options.max_iter,
         em_rounds,
+        plateau=_PLATEAU if options.init == "random" else 0,
     )
     scores, zero_fraction = None, np.nan
     if em.scores:

@@ -103,6 +103,27 @@ def test_the_classes_are_found(corpus, model, init):
     assert len(set(classes.values())) == 4
 
 
+def test_em_leaves_the_plateau_around_its_start(model):
+    # noise and priors: the first iterations gain nothing on held-out sentences
+    rng = np.random.default_rng(0)
+    words = [[f"{name}{i}" for i in range(40)] for name in "abcd"]
+    weights = 1.0 / np.arange(1, 41)
+    X = [
+        [
+            words[(k if rng.random() > 0.3 else rng.integers(4)) % 4][
+                rng.choice(40, p=weights / weights.sum())
+            ]
+            for k in range(start, start + 20)
+        ]
+        for start in rng.integers(4, size=200)
+    ]
+    model.set_params(m=8, prior=(10.0, 100.0), max_iter=200)
+    for random_state in range(4):
+        model.set_params(random_state=random_state).fit(X[:150])
+        assert model.n_iter_ > 15
+        assert model.perplexity(X[150:]) < 80
+
+
 def test_pivots_are_words_of_distinct_classes(corpus, model):
     model.set_params(init="pivot", max_iter=0).fit(corpus)
     assert sorted(pivot[0] for pivot in model.pivots_) == list("abcd")
