@@ -7,6 +7,13 @@ strings neither underflow nor lose a bit.
 import numpy as np
 from numba import njit
 
+# Kinds of growth of an item.
+_MANY, _ONE = 1, 2
+
+# In the innermost loops an unsigned index saves the test for a negative one, which is
+# a fourth of their time.
+_u = np.uintp
+
 
 @njit(nogil=True, cache=True)
 def cfg_inside_outside(
@@ -65,8 +72,9 @@ def cfg_inside_outside(
     value = np.zeros((n_spans, n_nonterminals))
     exponent = np.zeros(n_spans, dtype=np.int64)
     alive = np.zeros(n_spans, dtype=np.bool_)
-    # Items of a span: those that the next word lets grow, then finished ones.
-    item_offset = np.zeros((n_spans, 3), dtype=np.int64)
+    # Items of a span: those that the next word lets grow, in several ways or by one
+    # nonterminal, then finished ones.
+    item_offset = np.zeros((n_spans, 4), dtype=np.int64)
     items = np.empty(16 * n_spans + 64, dtype=np.int32)
     item_values = np.empty(len(items))
     n_items = 0
@@ -75,7 +83,9 @@ def cfg_inside_outside(
     # Items that grow from the current position, each once.
     growing = np.empty(len(terminal_offset), dtype=np.int32)
     is_growing = np.zeros(len(terminal_offset), dtype=np.bool_)
-    grows, grows_row = _lookahead(words, n_nonterminals, trie_left, trie_right, begins)
+    growth, growth_row = _lookahead(
+        words, left_offset, terminal_offset, trie_left, trie_right, begins
+    )
     base = np.zeros(n_nonterminals)
 
     for i in range(n - 1, -1, -1):
@@ -100,11 +110,15 @@ def cfg_inside_outside(
                 factor = 2.0 ** (exponent[left] + exponent[right] - reference)
                 right_value = value[right]
                 # Half of these products are zero: a branch would cost more.
-                for e in range(item_offset[left, 0], item_offset[left, 1]):
+                for e in range(_u(item_offset[left, 0]), _u(item_offset[left, 1])):
                     left_value = item_values[e] * factor
-                    item = items[e]
-                    for t in range(left_offset[item], terminal_offset[item]):
-                        prefix[t] += left_value * right_value[trie_right[t]]
+                    item = _u(items[e])
+                    for t in range(_u(left_offset[item]), _u(terminal_offset[item])):
+                        prefix[t] += left_value * right_value[_u(trie_right[t])]
+                for e in range(_u(item_offset[left, 1]), _u(item_offset[left, 2])):
+                    t = _u(left_offset[_u(items[e])])
+                    left_value = item_values[e] * factor
+                    prefix[t] += left_value * right_value[_u(trie_right[t])]
                 if j - k == 1 and words[k] >= 0:
                     symbol = n_nonterminals + words[k]
                     word_value = factor * 2.0 ** (-exponent[right])
@@ -116,15 +130,15 @@ def cfg_inside_outside(
             n_touched = 0
             for q in range(n_growing):
                 item = growing[q]
-                for t in range(left_offset[item], left_offset[item + 1]):
+                for t in range(_u(left_offset[item]), _u(left_offset[item + 1])):
                     touched[n_touched] = t
                     n_touched += prefix[t] > 0.0
             base[:] = 0.0
             for q in range(n_touched):
                 t = touched[q]
-                for d in range(done_offset[t], done_offset[t + 1]):
-                    r = done_rule[d]
-                    base[rule_lhs[r]] += theta[r] * prefix[t]
+                for d in range(_u(done_offset[t]), _u(done_offset[t + 1])):
+                    r = _u(done_rule[d])
+                    base[_u(rule_lhs[r])] += theta[r] * prefix[t]
             is_word = j - i == 1 and words[i] >= 0
             if is_word:
                 for d in range(word_offset[words[i]], word_offset[words[i] + 1]):
@@ -147,34 +161,37 @@ def cfg_inside_outside(
             shift = np.int64(np.floor(np.log2(largest)))
             exponent[span] = reference + shift
             scale = 2.0 ** (-shift)
-            while n_items + n_nonterminals + 2 * n_touched + 2 > len(items):
-                items = _grown_int(items)
-                item_values = _grown_float(item_values)
-            can_grow = grows[grows_row[j]]
+            while n_items + n_nonterminals + n_touched + 2 > len(items):
+                items = _doubled(items)
+                item_values = _doubled(item_values)
             for a in range(n_nonterminals):
                 row[a] *= scale
-                items[n_items] = a
-                item_values[n_items] = row[a]
-                n_items += can_grow[a] and row[a] > 0.0
-            if is_word:
-                items[n_items] = n_nonterminals + words[i]
-                item_values[n_items] = scale
-                n_items += can_grow[n_nonterminals + words[i]]
-            for q in range(n_touched):
-                t = touched[q]
-                items[n_items] = n_symbols + t
-                item_values[n_items] = prefix[t] * scale
-                n_items += can_grow[n_symbols + t]
-            item_offset[span, 1] = n_items
+            kinds = growth[growth_row[j]]
+            trie_kinds = kinds[n_symbols:]
+            for kind in range(_MANY, _ONE + 1):
+                for a in range(n_nonterminals):
+                    items[n_items] = a
+                    item_values[n_items] = row[a]
+                    n_items += kinds[a] == kind and row[a] > 0.0
+                if is_word:
+                    items[n_items] = n_nonterminals + words[i]
+                    item_values[n_items] = scale
+                    n_items += kinds[n_nonterminals + words[i]] == kind
+                for q in range(n_touched):
+                    t = _u(touched[q])
+                    items[n_items] = n_symbols + touched[q]
+                    item_values[n_items] = prefix[t] * scale
+                    n_items += trie_kinds[t] == kind
+                item_offset[span, kind] = n_items
             for q in range(n_touched):
                 t = touched[q]
                 items[n_items] = n_symbols + t
                 item_values[n_items] = prefix[t] * scale
                 finished = done_offset[t] < done_offset[t + 1]
-                n_items += finished and not can_grow[n_symbols + t]
+                n_items += finished and trie_kinds[t] == 0
                 prefix[t] = 0.0
-            item_offset[span, 2] = n_items
-            for e in range(item_offset[span, 0], item_offset[span, 1]):
+            item_offset[span, 3] = n_items
+            for e in range(item_offset[span, 0], item_offset[span, 2]):
                 item = items[e]
                 if not is_growing[item]:
                     is_growing[item] = True
@@ -200,11 +217,10 @@ def cfg_inside_outside(
             if not alive[span]:
                 continue
             row = outside[span]
-            lo, hi = item_offset[span, 0], item_offset[span, 2]
+            lo, hi = item_offset[span, 0], item_offset[span, 3]
             for e in range(lo, hi):
-                if items[e] >= n_nonterminals:
-                    break
-                row[items[e]] += item_outside[e]
+                if items[e] < n_nonterminals:
+                    row[items[e]] += item_outside[e]
             for b in range(n_nonterminals):
                 total[b] = 0.0
                 for c in range(closure_offset[b], closure_offset[b + 1]):
@@ -230,16 +246,14 @@ def cfg_inside_outside(
                 if t < 0:
                     continue
                 above = item_outside[e]
-                for d in range(done_offset[t], done_offset[t + 1]):
-                    r = done_rule[d]
-                    part = theta[r] * total[rule_lhs[r]]
+                for d in range(_u(done_offset[t]), _u(done_offset[t + 1])):
+                    r = _u(done_rule[d])
+                    part = theta[r] * total[_u(rule_lhs[r])]
                     above += part
                     counts[r] += part * item_values[e]
-                if above > 0.0:
-                    prefix[t] = above
-                    is_growing[trie_left[t]] = True
-                    touched[n_touched] = t
-                    n_touched += 1
+                prefix[t] = above
+                touched[n_touched] = t
+                n_touched += above > 0.0
             if n_touched == 0:
                 continue
             for k in range(i + 1, j):
@@ -255,14 +269,12 @@ def cfg_inside_outside(
                 if j - k == 1 and words[k] >= 0:
                     symbol_of_word = n_nonterminals + words[k]
                     word_value = 2.0 ** (-exponent[right])
-                for e in range(item_offset[left, 0], item_offset[left, 1]):
-                    item = items[e]
-                    if not is_growing[item]:
-                        continue
+                for e in range(_u(item_offset[left, 0]), _u(item_offset[left, 1])):
+                    item = _u(items[e])
                     left_value = item_values[e] * factor
                     gained = 0.0
-                    for t in range(left_offset[item], terminal_offset[item]):
-                        symbol = trie_right[t]
+                    for t in range(_u(left_offset[item]), _u(terminal_offset[item])):
+                        symbol = _u(trie_right[t])
                         gained += prefix[t] * right_value[symbol]
                         right_outside[symbol] += prefix[t] * left_value
                     if symbol_of_word >= 0:
@@ -270,21 +282,26 @@ def cfg_inside_outside(
                             if trie_right[t] == symbol_of_word:
                                 gained += prefix[t] * word_value
                     item_outside[e] += gained * factor
+                for e in range(_u(item_offset[left, 1]), _u(item_offset[left, 2])):
+                    t = _u(left_offset[_u(items[e])])
+                    symbol = _u(trie_right[t])
+                    above = prefix[t] * factor
+                    item_outside[e] += above * right_value[symbol]
+                    right_outside[symbol] += above * item_values[e]
             for q in range(n_touched):
                 prefix[touched[q]] = 0.0
-                is_growing[trie_left[touched[q]]] = False
     return log_probability
 
 
 @njit(nogil=True, cache=True)
-def _lookahead(words, n_nonterminals, trie_left, trie_right, begins):
-    """Which items some symbol can extend that begins with the word at a position.
+def _lookahead(words, left_offset, terminal_offset, trie_left, trie_right, begins):
+    """How items can be extended by symbols that begin with the word at a position.
 
-    Returns one row of flags for each different word, and the row of each position;
-    the row of the end of the string is empty.
+    Returns one row of kinds of growth for each different word, 0 for none, and the row
+    of each position; that of the end of the string is empty.
     """
     n = len(words)
-    n_items = n_nonterminals + begins.shape[1] + len(trie_left)
+    n_nonterminals, n_terminals = begins.shape
     row = np.zeros(n + 1, dtype=np.int64)
     n_rows = 1
     for j in range(n):
@@ -294,31 +311,29 @@ def _lookahead(words, n_nonterminals, trie_left, trie_right, begins):
         if row[j] == 0 and words[j] >= 0:
             row[j] = n_rows
             n_rows += 1
-    flags = np.zeros((n_rows, n_items), dtype=np.bool_)
-    can_begin = np.zeros(n_nonterminals + begins.shape[1], dtype=np.bool_)
+    growth = np.zeros((n_rows, len(terminal_offset)), dtype=np.uint8)
+    can_begin = np.zeros(n_nonterminals + n_terminals, dtype=np.uint8)
     filled = 0
     for j in range(n):
-        if row[j] > filled:
-            filled = row[j]
-            can = flags[filled]
-            can_begin[:n_nonterminals] = begins[:, words[j]]
-            can_begin[n_nonterminals + words[j]] = True
-            for t in range(len(trie_left)):
-                can[trie_left[t]] |= can_begin[trie_right[t]]
-            can_begin[n_nonterminals + words[j]] = False
-    return flags, row
+        if row[j] <= filled:
+            continue
+        filled = row[j]
+        kinds = growth[filled]
+        can_begin[:n_nonterminals] = begins[:, words[j]]
+        can_begin[n_nonterminals + words[j]] = 1
+        for t in range(len(trie_left)):
+            kinds[trie_left[t]] |= can_begin[trie_right[t]]
+        can_begin[n_nonterminals + words[j]] = 0
+        for item in range(len(kinds)):
+            one = left_offset[item + 1] - left_offset[item] == 1
+            one &= terminal_offset[item] == left_offset[item + 1]
+            kinds[item] *= _ONE if one else _MANY
+    return growth, row
 
 
 @njit(nogil=True, cache=True)
-def _grown_int(array):
+def _doubled(array):
     grown = np.empty(2 * len(array), dtype=array.dtype)
-    grown[: len(array)] = array
-    return grown
-
-
-@njit(nogil=True, cache=True)
-def _grown_float(array):
-    grown = np.empty(2 * len(array))
     grown[: len(array)] = array
     return grown
 
