@@ -80,41 +80,57 @@ def _find_pair(left, right, rules):
 
 
 @njit(nogil=True, cache=True)
-def _doubled(array):
-    """Return a copy with twice as many places."""
-    longer = np.empty(2 * len(array), dtype=array.dtype)
-    longer[: len(array)] = array
+def _minus_ones(n):
+    """Return an array of -1."""
+    out = np.empty(n, dtype=np.int32)
+    for t in range(n):
+        out[t] = -1
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _doubled(table):
+    """Return a copy with room for twice as many rows."""
+    longer = np.empty((2 * len(table), table.shape[1]), dtype=table.dtype)
+    for t in range(len(table)):
+        for c in range(table.shape[1]):
+            longer[t, c] = table[t, c]
     return longer
 
 
 @njit(nogil=True, cache=True)
-def _offsets(bins, count, n_bins):
-    """Return where each bin begins when the first `count` values are sorted by bin."""
+def _offsets(table, column, count, n_bins):
+    """Return where each bin begins when the first `count` rows are sorted by it."""
     offset = np.zeros(n_bins + 1, dtype=np.int64)
     for t in range(count):
-        offset[bins[t] + 1] += 1
+        offset[table[t, column] + 1] += 1
     for b in range(n_bins):
         offset[b + 1] += offset[b]
     return offset
 
 
 @njit(nogil=True, cache=True)
-def _sorted_by(bins, offset, positions):
-    """Return the positions sorted by their bin, those of one bin in their order."""
+def _sorted_by(table, column, offset, before):
+    """Return row numbers sorted by their bin, those of one bin in their order.
+
+    The order is that of `before`, or that of the table where it is empty.
+    """
     place = offset.copy()
-    order = np.empty(len(positions), dtype=np.int64)
-    for position in positions:
-        order[place[bins[position]]] = position
-        place[bins[position]] += 1
+    order = np.empty(offset[-1], dtype=np.int64)
+    for t in range(len(order)):
+        row = before[t] if len(before) > 0 else t
+        b = table[row, column]
+        order[place[b]] = row
+        place[b] += 1
     return order
 
 
 @njit(nogil=True, cache=True)
-def _taken(array, positions):
-    """Return the values at some positions."""
-    out = np.empty(len(positions), dtype=array.dtype)
+def _taken(table, column, positions):
+    """Return the values of a column at some positions."""
+    out = np.empty(len(positions), dtype=np.int32)
     for t in range(len(positions)):
-        out[t] = array[positions[t]]
+        out[t] = table[positions[t], column]
     return out
 
 
@@ -148,10 +164,10 @@ def build_forest(
     item_label = np.empty(len(live_label), dtype=np.int32)
     item_span = np.empty(len(live_label), dtype=np.int32)
     item_inside = np.empty(len(live_label))
-    slot_of_label = np.full(n_labels, -1, dtype=np.int32)
+    slot_of_label = _minus_ones(n_labels)
     item_of_slot = np.empty(n_labels, dtype=np.int32)
     best_app = np.empty(n_labels)
-    seen_at = np.full(n_pairs, -1, dtype=np.int32)
+    seen_at = _minus_ones(n_pairs)
     open_of_pair = np.empty(n_pairs, dtype=np.int32)
     # Groups and edges of the current span, before the choice.
     open_pair = np.empty(n_pairs, dtype=np.int32)
@@ -159,19 +175,12 @@ def build_forest(
     open_best = np.empty(n_pairs)
     open_weight = np.empty(n_pairs)
     open_group = np.empty(n_pairs, dtype=np.int32)
-    try_open = np.empty(256, dtype=np.int32)
-    try_left = np.empty(256, dtype=np.int32)
-    try_right = np.empty(256, dtype=np.int32)
-    try_value = np.empty(256)
-    group_pair = np.empty(256, dtype=np.int32)
-    group_width = np.empty(256, dtype=np.int32)
-    group_span = np.empty(256, dtype=np.int32)
-    app_group = np.empty(256, dtype=np.int32)
-    app_rule = np.empty(256, dtype=np.int32)
-    app_parent = np.empty(256, dtype=np.int32)
-    edge_group = np.empty(256, dtype=np.int32)
-    edge_left = np.empty(256, dtype=np.int32)
-    edge_right = np.empty(256, dtype=np.int32)
+    tries = np.empty((256, 3), dtype=np.int32)
+    try_value = np.empty((256, 1))
+    # Rows of pair, width and span; of group, rule and parent; of group and children.
+    groups = np.empty((256, 3), dtype=np.int32)
+    apps = np.empty((256, 3), dtype=np.int32)
+    edges = np.empty((256, 3), dtype=np.int32)
     n_items = 0
     n_groups = 0
     n_apps = 0
@@ -218,19 +227,17 @@ def build_forest(
                             open_sum[n_open] = 0.0
                             open_best[n_open] = -1.0
                             n_open += 1
-                        if n_tries == len(try_open):
-                            try_open = _doubled(try_open)
-                            try_left = _doubled(try_left)
-                            try_right = _doubled(try_right)
+                        if n_tries == len(tries):
+                            tries = _doubled(tries)
                             try_value = _doubled(try_value)
                         value = factor * item_inside[left] * item_inside[right]
                         which = open_of_pair[pair]
                         open_sum[which] += value
                         open_best[which] = max(open_best[which], value)
-                        try_open[n_tries] = which
-                        try_left[n_tries] = left
-                        try_right[n_tries] = right
-                        try_value[n_tries] = value
+                        tries[n_tries, 0] = which
+                        tries[n_tries, 1] = left
+                        tries[n_tries, 2] = right
+                        try_value[n_tries, 0] = value
                         n_tries += 1
             for s in range(first, last):
                 slot_of_label[live_label[s]] = s - first
@@ -268,75 +275,65 @@ def build_forest(
                     above = live_outside[first + slot]
                     if value * above < threshold and value < best_app[slot]:
                         continue
-                    if n_apps == len(app_group):
-                        app_group = _doubled(app_group)
-                        app_rule = _doubled(app_rule)
-                        app_parent = _doubled(app_parent)
-                    app_group[n_apps] = n_groups
-                    app_rule[n_apps] = rule
-                    app_parent[n_apps] = item_of_slot[slot]
+                    if n_apps == len(apps):
+                        apps = _doubled(apps)
+                    apps[n_apps, 0] = n_groups
+                    apps[n_apps, 1] = rule
+                    apps[n_apps, 2] = item_of_slot[slot]
                     n_apps += 1
                     open_group[which] = n_groups
                     open_weight[which] += rule_weight[rule] * above
                 if open_group[which] >= 0:
-                    if n_groups == len(group_pair):
-                        group_pair = _doubled(group_pair)
-                        group_width = _doubled(group_width)
-                        group_span = _doubled(group_span)
-                    group_pair[n_groups] = pair
-                    group_width[n_groups] = width
-                    group_span[n_groups] = span
+                    if n_groups == len(groups):
+                        groups = _doubled(groups)
+                    groups[n_groups, 0] = pair
+                    groups[n_groups, 1] = width
+                    groups[n_groups, 2] = span
                     n_groups += 1
             for t in range(n_tries):
-                which = try_open[t]
+                which = tries[t, 0]
+                value = try_value[t, 0]
                 if open_group[which] < 0 or (
-                    try_value[t] * open_weight[which] < threshold
-                    and try_value[t] < open_best[which]
+                    value * open_weight[which] < threshold and value < open_best[which]
                 ):
                     continue
-                if n_edges == len(edge_group):
-                    edge_group = _doubled(edge_group)
-                    edge_left = _doubled(edge_left)
-                    edge_right = _doubled(edge_right)
-                edge_group[n_edges] = open_group[which]
-                edge_left[n_edges] = try_left[t]
-                edge_right[n_edges] = try_right[t]
+                if n_edges == len(edges):
+                    edges = _doubled(edges)
+                edges[n_edges, 0] = open_group[which]
+                edges[n_edges, 1] = tries[t, 1]
+                edges[n_edges, 2] = tries[t, 2]
                 n_edges += 1
             for s in range(first, last):
                 slot_of_label[live_label[s]] = -1
             fits = 40 * (n_edges + n_apps) + 60 * n_groups <= limit
     item_offset[n_spans] = n_items
 
-    by_pair = _sorted_by(
-        group_pair, _offsets(group_pair, n_groups, n_pairs), np.arange(n_groups)
-    )
-    level_offset = _offsets(group_width, n_groups, n + 1)
-    order = _sorted_by(group_width, level_offset, by_pair)
+    level_offset = _offsets(groups, 1, n_groups, n + 1)
+    none = np.empty(0, dtype=np.int64)
+    order = _sorted_by(groups, 0, _offsets(groups, 0, n_groups, n_pairs), none)
+    order = _sorted_by(groups, 1, level_offset, order)
     rank = np.empty(n_groups, dtype=np.int32)
-    ordered_span = np.empty(n_groups, dtype=np.int32)
     for g in range(n_groups):
         rank[order[g]] = g
-        ordered_span[g] = group_span[order[g]]
     for e in range(n_edges):
-        edge_group[e] = rank[edge_group[e]]
+        edges[e, 0] = rank[edges[e, 0]]
     for a in range(n_apps):
-        app_group[a] = rank[app_group[a]]
-    edge_offset = _offsets(edge_group, n_edges, n_groups)
-    edges = _sorted_by(edge_group, edge_offset, np.arange(n_edges))
-    app_offset = _offsets(app_group, n_apps, n_groups)
-    apps = _sorted_by(app_group, app_offset, np.arange(n_apps))
-    identity = np.arange(n_items)
+        apps[a, 0] = rank[apps[a, 0]]
+    edge_offset = _offsets(edges, 0, n_edges, n_groups)
+    edge_order = _sorted_by(edges, 0, edge_offset, none)
+    app_offset = _offsets(apps, 0, n_apps, n_groups)
+    app_order = _sorted_by(apps, 0, app_offset, none)
     forest = Forest(
         item_offset,
-        _taken(item_label, identity),
-        _taken(item_span, identity),
+        item_label[:n_items].copy(),
+        item_span[:n_items].copy(),
         level_offset,
-        ordered_span,
+        _taken(groups, 2, order),
         edge_offset,
-        _taken(edge_left, edges),
-        _taken(edge_right, edges),
+        _taken(edges, 1, edge_order),
+        _taken(edges, 2, edge_order),
         app_offset,
-        _taken(app_rule, apps),
-        _taken(app_parent, apps),
+        _taken(apps, 1, app_order),
+        _taken(apps, 2, app_order),
     )
     return fits, forest

@@ -185,7 +185,9 @@ def word_rules(tables, leaf, boolean, beam, exponent, alive):
 @njit(nogil=True, cache=True)
 def _places(labels, n_wide):
     """Return the place of each wide label in a list, -1 for those not in it."""
-    place = np.full(n_wide, -1, dtype=np.int32)
+    place = np.empty(n_wide, dtype=np.int32)
+    for a in range(n_wide):
+        place[a] = -1
     for t in range(len(labels)):
         place[labels[t]] = t
     return place

@@ -30,7 +30,7 @@ def collect_brackets(
     n_spans = n * (n + 1) // 2
     total = np.zeros(n_brackets)
     depth = np.zeros(n_brackets)
-    seen = np.full(n_brackets, -1, dtype=np.int64)
+    seen = np.zeros(n_brackets, dtype=np.int64)
     places = 0
     for item in range(len(item_label)):
         a = item_label[item]
@@ -48,8 +48,8 @@ def collect_brackets(
             first = chain_offset[item_label[item]]
             for q in range(first, chain_offset[item_label[item] + 1]):
                 x = chain[q]
-                if seen[x] != span:
-                    seen[x] = span
+                if seen[x] != span + 1:
+                    seen[x] = span + 1
                     total[x] = 0.0
                     depth[x] = 0.0
                     bracket[count] = x
