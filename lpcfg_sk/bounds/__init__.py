@@ -27,10 +27,19 @@ from lpcfg_sk.bounds._spectral import (
     spectral_error,
     spectral_sample_size,
 )
+from lpcfg_sk.bounds._svta import (
+    SVTAWeightBounds,
+    svta_weight_bounds,
+    truncation_error,
+    truncation_max_size,
+    truncation_total_error,
+    truncation_total_max_size,
+)
 
 __all__ = [
     "Boundedness",
     "DistributionConstants",
+    "SVTAWeightBounds",
     "TailFit",
     "Tightness",
     "boundedness",
@@ -48,6 +57,11 @@ __all__ = [
     "separability_report",
     "spectral_error",
     "spectral_sample_size",
+    "svta_weight_bounds",
     "tail_fit",
     "tightness",
+    "truncation_error",
+    "truncation_max_size",
+    "truncation_total_error",
+    "truncation_total_max_size",
 ]

@@ -29,8 +29,8 @@ __all__ = [
 
 #: Relative squared distance below which three inner products cancel too much.
 _CANCELLATION = 1e-9
-#: Largest number of states for which a reduced automaton is minimised once more.
-_MAX_REPEATED_STATES = 64
+#: Largest number of states for which a reduced automaton is checked once more.
+_MAX_CHECKED_STATES = 64
 #: Largest joint number of states for which a difference is solved as one automaton.
 _MAX_DIFFERENCE_STATES = 160
 
@@ -262,13 +262,30 @@ def exact_minimum(wta, rank_tol):
             gamma /= 2
             if gamma < 1e-150:
                 raise
-    # A basis far from orthogonal hides dependent states behind rounding errors; in
-    # the balanced one they show.
-    n_states = wta.n_states
-    while small.n_states < n_states <= _MAX_REPEATED_STATES:
-        n_states = small.n_states
-        small = truncated(small, None, rank_tol)
+    if small.n_states < wta.n_states <= _MAX_CHECKED_STATES and rank_tol is None:
+        small = _without_false_states(wta.reweight(gamma), small)
     return small.reweight(1 / gamma)
+
+
+def _without_false_states(wta, small):
+    """Drop states of a reduced automaton that are rounding errors.
+
+    Both Gram matrices of a singular value tree automaton are diag(D). A direction
+    that only rounding kept, in a basis far from orthogonal, does not pass that test.
+    """
+    _, factors = balanced(wta, None)
+    values = factors.singular_values
+    while small.n_states > 1:
+        n = small.n_states
+        try:
+            ratios = [np.diagonal(g) / values[:n] for g in small.gram_matrices()]
+            wrong = (np.abs(np.subtract(ratios, 1)) > 0.5).any(axis=0)
+        except NotStronglyConvergentError:
+            wrong = np.arange(n) == n - 1
+        if not wrong.any():
+            break
+        small = truncated(wta, max(1, int(np.argmax(wrong))), None)
+    return small
 
 
 def inner_product(first, second):
