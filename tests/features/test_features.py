@@ -12,6 +12,8 @@ from lpcfg_sk.features import Node
 from lpcfg_sk.utils._testing import tree_checks
 from tests.reference import features as reference
 
+pytestmark = pytest.mark.kernels
+
 TREES = [
     "(ROOT (S (NP (DT the) (JJ big) (NN dog)) (VP (VBD saw) (NP (NP (DT a) (NN cat))"
     " (PP (IN in) (NP (NN town))))) (. .)))",

@@ -14,6 +14,8 @@ from lpcfg_sk.language_model._bigrams import BigramCounts
 from tests.reference import language_model as reference
 from tests.reference.pivot import best_order, separable
 
+pytestmark = pytest.mark.kernels
+
 
 @pytest.fixture
 def rng(seed):

@@ -18,6 +18,8 @@ from lpcfg_sk.treebank import Treebank
 from tests.metrics.strategies import LABELS, pairs, parameters
 from tests.reference import parseval as reference
 
+pytestmark = pytest.mark.kernels
+
 COLUMNS = [
     "length",
     "status",

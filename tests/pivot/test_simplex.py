@@ -6,6 +6,8 @@ from lpcfg_sk.pivot import simplex_least_squares
 from tests.reference import pivot as reference
 from tests.tolerances import ITERATIVE
 
+pytestmark = pytest.mark.kernels
+
 
 @pytest.mark.parametrize("m, l", [(1, 2), (2, 1), (4, 3), (5, 6), (6, 2)])
 def test_pairwise_agrees_with_enumeration(seed, m, l):
