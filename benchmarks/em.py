@@ -26,7 +26,7 @@ from lpcfg_sk.grammar import RuleIndex
 from lpcfg_sk.grammar._estimates import Layout, maximize
 
 
-def best_time(function, repeats=5):
+def best_time(function, repeats=15):
     times = []
     for _ in range(repeats):
         begin = time.process_time()
@@ -129,7 +129,10 @@ def main():
     parser.add_argument("--states", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32])
     arguments = parser.parse_args()
     if arguments.treebank is None:
-        trees = make_lpcfg(n_nonterminals=60, random_state=0).sample(4000, 0)
+        grammar = make_lpcfg(
+            40, 40, 2000, mean_length=24.0, density=0.02, random_state=0
+        )
+        trees = grammar.sample(4000, 0)
     else:
         trees = TreeBinarizer().fit_transform(read_treebank(arguments.treebank))
         trees = RareWords().fit_transform(trees)

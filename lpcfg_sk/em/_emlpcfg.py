@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Mapping
+from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
@@ -249,9 +250,10 @@ default="auto"
             run = task.run(start)
             watch = _Watch(self.tol, self.n_iter_no_change)
             converged = False
-            while not converged and len(run.lower_bounds) < self.max_iter:
-                self._step(task, run)
-                converged = watch.is_idle(run.lower_bounds[-1])
+            with self._interruptible(task, run):
+                while not converged and len(run.lower_bounds) < self.max_iter:
+                    self._step(run)
+                    converged = watch.is_idle(run.lower_bounds[-1])
             if best is None or run.lower_bounds[-1] > best.lower_bounds[-1]:
                 best, self.converged_ = run, converged
         self.validation_scores_ = []
@@ -261,7 +263,7 @@ default="auto"
         """Choose start and number of iterations by held-out trees, then use all."""
         training = task.take(task.weight - held)
         validation = task.take(held)
-        best = (-np.inf,)
+        best = (-np.inf, None, None, None)
         for start in starts:
             run = training.run(start, task.n_states)
             held_out = HeldOut(
@@ -274,37 +276,54 @@ default="auto"
             )
             watch = _Watch(self.tol, self.n_iter_no_change)
             scores, converged = [], False
-            while not converged and len(scores) < self.max_iter:
-                self._step(training, run)
-                scores.append(held_out.score(run.estimates, run.totals))
-                converged = watch.is_idle(scores[-1])
-                if self.verbose:
-                    sys.stderr.write(f"  held-out trees {scores[-1]:.4f}\n")
+            with self._interruptible(training, run):
+                while not converged and len(scores) < self.max_iter:
+                    self._step(run)
+                    scores.append(held_out.score(run.estimates, run.totals))
+                    converged = watch.is_idle(scores[-1])
+                    if self.verbose:
+                        sys.stderr.write(f"  held-out trees {scores[-1]:.4f}\n")
             if max(scores) > best[0]:
                 best = (max(scores), start, scores, converged)
         _, start, scores, converged = best
+        if scores is None:
+            warnings.warn(
+                "Held-out trees have probability zero from the first iteration on, so "
+                "they cannot choose the number of iterations; EM runs until `tol` "
+                "instead. Smoothing helps.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+            self._train(task, starts)
+            return
         run = task.run(start)
-        for _ in range(int(np.argmax(scores)) + 1):
-            self._step(task, run)
+        with self._interruptible(task, run):
+            for _ in range(int(np.argmax(scores)) + 1):
+                self._step(run)
         self.validation_scores_ = scores
         self.converged_ = converged
         self._publish(task, run)
 
-    def _step(self, task, run):
-        """Do one iteration; an interrupt leaves the model of the one before."""
+    def _step(self, run):
+        """Do one iteration."""
+        run.step()
+        if self.verbose:
+            sys.stderr.write(
+                f"EMLPCFG iteration {len(run.lower_bounds)}: mean log likelihood "
+                f"{run.lower_bounds[-1]:.4f}\n"
+            )
+
+    @contextmanager
+    def _interruptible(self, task, run):
+        """Leave the model of the last iteration if the user interrupts."""
         try:
-            run.step()
+            yield
         except KeyboardInterrupt:
             if run.totals is not None:
                 self.converged_ = False
                 self.validation_scores_ = []
                 self._publish(task, run)
             raise
-        if self.verbose:
-            sys.stderr.write(
-                f"EMLPCFG iteration {len(run.lower_bounds)}: mean log likelihood "
-                f"{run.lower_bounds[-1]:.4f}\n"
-            )
 
     def _publish(self, task, run):
         """Make the model of a run that of the estimator."""
@@ -313,7 +332,8 @@ default="auto"
         self.lower_bounds_ = run.lower_bounds
         self.lower_bound_ = run.lower_bounds[-1]
         self.n_iter_ = len(run.lower_bounds)
-        self._emissions = run.estimates.lexical
+        index = run.index
+        self._emissions = (index.lex_word, index.lex_label, run.estimates.lexical)
         self._set_model(grammar, task.coarse, task.treebank)
 
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from lpcfg_sk._kernels._tree_inside_outside import tree_values
 from lpcfg_sk.grammar._arrays import find_keys, ragged_indices
-from lpcfg_sk.grammar._estimates import divide
-from lpcfg_sk.grammar._lexicon import smooth_lexicon
+from lpcfg_sk.grammar._estimates import divide, smoothed_emissions
 
 __all__ = ["HeldOut", "choose_held_out", "merge_equal_trees"]
 
@@ -131,6 +130,15 @@ class HeldOut:
         -------
         float
         """
+        try:
+            self._fill(parameters, totals)
+            logs = self._log_values(parameters, totals)
+        finally:
+            self._clear(parameters)
+        return float(np.average(logs, weights=self.weight))
+
+    def _fill(self, parameters, totals):
+        """Give unseen rules a small probability."""
         index, layout = self.index, self.layout
         m, first = layout.n_states, layout.state_offset
         of_label = np.repeat(np.arange(len(m)), m)
@@ -149,6 +157,19 @@ class HeldOut:
             a = index.root_label[k]
             piece = parameters.root[layout.root_offset[k] : layout.root_offset[k + 1]]
             piece[:] = _UNSEEN * share[first[a] : first[a + 1]]
+
+    def _clear(self, parameters):
+        """Make the probabilities of unseen rules zero again."""
+        for values, offset, unseen in (
+            (parameters.binary, self.layout.rule_offset, self.unseen_rules),
+            (parameters.root, self.layout.root_offset, self.unseen_roots),
+        ):
+            for r in unseen:
+                values[offset[r] : offset[r + 1]] = 0.0
+
+    def _log_values(self, parameters, totals):
+        """Return log |value| of each held-out tree."""
+        index, layout = self.index, self.layout
         _, logs = tree_values(
             0,
             index.n_trees,
@@ -157,7 +178,7 @@ class HeldOut:
             index.label,
             np.where(index.rule >= 0, index.rule, index.entry),
             index.top,
-            m,
+            layout.n_states,
             layout.rule_offset,
             parameters.binary,
             layout.lex_offset,
@@ -165,20 +186,16 @@ class HeldOut:
             layout.root_offset,
             parameters.root,
         )
-        for r in self.unseen_rules:
-            parameters.binary[layout.rule_offset[r] : layout.rule_offset[r + 1]] = 0.0
-        for k in self.unseen_roots:
-            parameters.root[layout.root_offset[k] : layout.root_offset[k + 1]] = 0.0
-        return float(np.average(logs, weights=self.weight))
+        return logs
 
     def _lexicon(self, parameters, totals):
         """Smoothed emission probabilities of the lexical rules of the index."""
         layout, training = self.layout, self.training
-        states = layout.states(training.lex_label)
-        lexicon = smooth_lexicon(
+        lexicon, _ = smoothed_emissions(
             training,
-            layout.n_states,
-            parameters.lexical * totals[states],
+            layout,
+            parameters.lexical,
+            totals,
             weight=self.training_weight,
             alpha=self.alpha,
         )
@@ -189,7 +206,6 @@ class HeldOut:
         found = find_keys(keys, wanted)
         length = layout.n_states[training.lex_label]
         vectors = lexicon.lexical[ragged_indices(lexicon.lex_offset[found], length)]
-        vectors = divide(vectors, totals[states])
         entry = np.repeat(np.arange(len(length)), length)
         empty = np.bincount(entry, weights=vectors, minlength=len(length)) == 0
         vectors[empty[entry]] = _UNSEEN

@@ -29,10 +29,6 @@ class EMRun:
 
     Attributes
     ----------
-    estimates : Estimates
-        The current parameters.
-    totals : ndarray of float64 or None
-        Expected counts of the states under the parameters of one iteration ago.
     lower_bounds : list of float
         Mean log likelihood of a tree before each iteration.
     """
@@ -41,12 +37,21 @@ class EMRun:
         self.index = index
         self.layout = layout
         self.weight = weight
-        self.estimates = estimates
         self.smoothing = smoothing
         self.n_jobs = n_jobs
-        self.totals = None
         self.lower_bounds = []
+        self._state = (estimates, None)
         self._counts = ExpectedCounts(index, layout, weight)
+
+    @property
+    def estimates(self):
+        """The current parameters."""
+        return self._state[0]
+
+    @property
+    def totals(self):
+        """Expected counts of the states, None before the first iteration."""
+        return self._state[1]
 
     def step(self):
         """Do one iteration."""
@@ -57,7 +62,6 @@ class EMRun:
                 f"Trees with {lost:g} of the weight {mass:g} have probability zero "
                 "under the starting point; start from one that can generate them."
             )
-        self.lower_bounds.append(float(log_likelihood / mass))
         totals = maximize(
             self.index,
             self.layout,
@@ -65,8 +69,10 @@ class EMRun:
             parameters=self.estimates,
             smoothing=self.smoothing,
         )
+        old = self.estimates
         # One assignment: an interrupt finds either the old or the new state.
-        old, (self.estimates, self.totals) = self.estimates, (counts, totals)
+        self._state = (counts, totals)
+        self.lower_bounds.append(float(log_likelihood / mass))
         self._counts.recycle(old)
         if self.smoothing > 0 or len(self.lower_bounds) < 2:
             return

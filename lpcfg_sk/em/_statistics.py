@@ -11,9 +11,11 @@ from lpcfg_sk.grammar._estimates import Estimates
 
 __all__ = ["ExpectedCounts"]
 
-#: A chunk has at least this many nodes for each rule: its counts are as large as
-#: the parameters, and adding them up must stay cheap beside computing them.
+#: A chunk has at least this many nodes for each rule, and at least one for so many
+#: parameters: its counts are as large as the parameters, and adding them up must
+#: stay cheap beside computing them.
 _NODES_PER_RULE = 32
+_PARAMETERS_PER_NODE = 300
 
 
 class _Chunk(NamedTuple):
@@ -49,7 +51,11 @@ class ExpectedCounts:
     def __init__(self, index, layout, weight):
         self.layout = layout
         work = np.diff(index.node_offsets)
-        target = max(CHUNK_WORK, _NODES_PER_RULE * index.n_rules)
+        target = max(
+            CHUNK_WORK,
+            _NODES_PER_RULE * index.n_rules,
+            layout.rule_offset[-1] // _PARAMETERS_PER_NODE,
+        )
         self.chunks = [
             (_plan(index, layout, weight, *rows),) for rows in cut_by_work(work, target)
         ]
@@ -58,7 +64,8 @@ class ExpectedCounts:
         self.spare = deque()
 
     def __getstate__(self):
-        return {**self.__dict__, "spare": deque()}
+        # A worker is given its chunk with the call.
+        return {"layout": self.layout, "chunks": [], "spare": deque()}
 
     def __call__(self, parameters, *, n_jobs=None):
         """Add up the expected counts of all trees.

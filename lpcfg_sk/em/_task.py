@@ -93,11 +93,11 @@ class Task(NamedTuple):
             and np.array_equal(a.rule_left, index.rule_left)
             and np.array_equal(a.rule_right, index.rule_right)
             and np.array_equal(a.root_label, index.root_label)
-            and len(estimator._emissions) == layout.lex_offset[-1]
+            and np.array_equal(estimator._emissions[0], index.lex_word)
+            and np.array_equal(estimator._emissions[1], index.lex_label)
         ):
-            return layout, Estimates(
-                a.binary.copy(), estimator._emissions.copy(), a.root.copy()
-            )
+            emissions = estimator._emissions[2]
+            return layout, Estimates(a.binary.copy(), emissions.copy(), a.root.copy())
         return layout, from_grammar(index, layout, self.weight, grammar, _UNIFORM)
 
     def _learner_grammar(self):

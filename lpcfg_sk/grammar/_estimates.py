@@ -149,16 +149,9 @@ def grammar_of_parameters(index, layout, parameters, totals, *, weight=None, alp
     -------
     LPCFG
     """
-    emitted = parameters.lexical * totals[layout.states(index.lex_label)]
-    lexicon = smooth_lexicon(
-        index, layout.n_states, emitted, weight=weight, alpha=alpha
+    lexicon, after = smoothed_emissions(
+        index, layout, parameters.lexical, totals, weight=weight, alpha=alpha
     )
-    before = np.bincount(
-        layout.states(index.lex_label), weights=emitted, minlength=len(totals)
-    )
-    states = layout.states(lexicon.lex_label)
-    after = totals - before
-    after += np.bincount(states, weights=lexicon.lexical, minlength=len(totals))
     binary = parameters.binary
     if np.any(np.isin(index.rule_parent, index.lex_label)):
         # Nonterminals with words and with children share their probability.
@@ -175,7 +168,7 @@ def grammar_of_parameters(index, layout, parameters, totals, *, weight=None, alp
         word_offset=lexicon.word_offset,
         lex_label=lexicon.lex_label,
         lex_offset=lexicon.lex_offset,
-        lexical=divide(lexicon.lexical, after[states]),
+        lexical=lexicon.lexical,
         root_label=index.root_label,
         root_offset=layout.root_offset,
         root=parameters.root,
@@ -183,6 +176,40 @@ def grammar_of_parameters(index, layout, parameters, totals, *, weight=None, alp
     return LPCFG.from_arrays(
         index.nonterminals, lexicon.words, arrays, unknown_word=lexicon.unknown_word
     )
+
+
+def smoothed_emissions(index, layout, emissions, totals, *, weight, alpha):
+    """Smooth emission probabilities by the classes of words.
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The rules, and the trees that were counted.
+    layout : Layout
+        Where the emissions lie.
+    emissions : ndarray of float64
+        P(x | a, h) of the lexical rules of `index`.
+    totals : ndarray of float64
+        Counts of the states, see :func:`maximize`.
+    weight : ndarray of float64, shape (n_trees,), or None
+        Weights of the trees.
+    alpha : float
+        Strength, see :func:`smooth_lexicon`.
+
+    Returns
+    -------
+    lexicon : SmoothedLexicon
+        With probabilities instead of counts.
+    totals : ndarray of float64
+        Counts of the states after smoothing.
+    """
+    states = layout.states(index.lex_label)
+    counts = emissions * totals[states]
+    lexicon = smooth_lexicon(index, layout.n_states, counts, weight=weight, alpha=alpha)
+    after = totals - np.bincount(states, weights=counts, minlength=len(totals))
+    states = layout.states(lexicon.lex_label)
+    after += np.bincount(states, weights=lexicon.lexical, minlength=len(totals))
+    return lexicon._replace(lexical=divide(lexicon.lexical, after[states])), after
 
 
 def coarse_pcfg(index, *, weight=None, alpha=1.0):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from lpcfg_sk import LPCFG, Treebank
+from lpcfg_sk import Treebank
 from lpcfg_sk._kernels._em import schedule
 from lpcfg_sk._kernels._products import add_product, multiply_rows
 from lpcfg_sk._kernels._tree_inside_outside import contract, contract_down, rescale
@@ -119,32 +119,6 @@ def random_estimates(rng, index, m=4):
     return layout, estimates
 
 
-def as_grammar(index, layout, estimates):
-    """Make the grammar with exactly these parameters."""
-    names, words = index.nonterminals, index.words
-    rules = zip(index.rule_parent, index.rule_left, index.rule_right, strict=True)
-    return LPCFG.from_parameters(
-        {
-            (names[a], names[b], names[c]): estimates.binary[
-                layout.rule_offset[r] : layout.rule_offset[r + 1]
-            ].reshape(layout.shapes[r])
-            for r, (a, b, c) in enumerate(rules)
-        },
-        {
-            (names[a], words[x]): estimates.lexical[
-                layout.lex_offset[e] : layout.lex_offset[e + 1]
-            ]
-            for e, (a, x) in enumerate(
-                zip(index.lex_label, index.lex_word, strict=True)
-            )
-        },
-        {
-            names[a]: estimates.root[layout.root_offset[k] : layout.root_offset[k + 1]]
-            for k, a in enumerate(index.root_label)
-        },
-    )
-
-
 @pytest.mark.parametrize("case", range(3))
 def test_expected_counts_equal_the_sum_over_annotations(case):
     rng = np.random.default_rng(case)
@@ -152,9 +126,9 @@ def test_expected_counts_equal_the_sum_over_annotations(case):
     layout, estimates = random_estimates(rng, index)
     weight = rng.random(len(trees)) + 0.5
     counts, log_likelihood, lost = ExpectedCounts(index, layout, weight)(estimates)
-    grammar = as_grammar(index, layout, estimates)
+    grammar = reference.as_grammar(index, layout, estimates)
     *expected, expected_log = reference.expected_counts(grammar, trees, weight)
-    found = as_grammar(
+    found = reference.as_grammar(
         index, layout, counts._replace(binary=counts.binary * estimates.binary)
     )
     assert lost == 0
@@ -202,7 +176,7 @@ def test_many_states_and_large_batches(seed):
     counts, log_likelihood, _ = ExpectedCounts(index, layout, np.ones(len(trees)))(
         estimates
     )
-    grammar = as_grammar(index, layout, estimates)
+    grammar = reference.as_grammar(index, layout, estimates)
     assert_allclose(log_likelihood, grammar.log_prob(trees).sum(), rtol=EXACT, atol=0)
     n_inner = (index.rule >= 0).sum()
     assert_allclose((counts.binary * estimates.binary).sum(), n_inner, rtol=1e-11)
@@ -252,7 +226,7 @@ def test_maximize_equals_the_formula(seed, smoothing):
     rng = np.random.default_rng(seed)
     index, _ = random_index(seed)
     layout, counts = random_estimates(rng, index)
-    grammar = as_grammar(index, layout, counts)
+    grammar = reference.as_grammar(index, layout, counts)
     expected = reference.maximize(
         (dict(grammar.binary), dict(grammar.lexical)), smoothing, 0.5
     )
@@ -260,7 +234,7 @@ def test_maximize_equals_the_formula(seed, smoothing):
         {key: value.copy() for key, value in table.items()} for table in expected
     )
     totals = maximize(index, layout, counts, smoothing=smoothing)
-    found = as_grammar(index, layout, counts)
+    found = reference.as_grammar(index, layout, counts)
     for view, table in zip((found.binary, found.lexical), expected, strict=True):
         for key, value in table.items():
             assert_allclose(view[key], value, rtol=1e-11, atol=EXACT)

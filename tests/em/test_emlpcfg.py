@@ -1,3 +1,5 @@
+import importlib
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -5,12 +7,11 @@ from sklearn.base import clone
 
 from lpcfg_sk import EMLPCFG, LPCFG, PCFG, Treebank, make_parser
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk.em._heldout import choose_held_out, merge_equal_trees
+from lpcfg_sk.em._heldout import HeldOut, choose_held_out, merge_equal_trees
 from lpcfg_sk.em._task import LEARNER, Task
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.grammar import RuleIndex
 from lpcfg_sk.utils._testing import tree_checks
-from tests.em.test_em_kernels import as_grammar
 from tests.reference import lpcfg as reference
 from tests.tolerances import EXACT, SUM
 
@@ -98,13 +99,13 @@ def test_one_iteration_equals_counting_annotations(seed):
     start = Given()
     start._set_model(source, None, Treebank(trees))
     run = run_of(plain(init=start), Treebank(trees), LEARNER)
-    grammar = as_grammar(run.index, run.layout, run.estimates)
+    grammar = reference.as_grammar(run.index, run.layout, run.estimates)
     binary, lexical, root, log_likelihood = reference.expected_counts(
         grammar, trees, np.ones(len(trees))
     )
     new_binary, new_lexical = reference.maximize((binary, lexical), 0.0, 0.0)
     run.step()
-    after = as_grammar(run.index, run.layout, run.estimates)
+    after = reference.as_grammar(run.index, run.layout, run.estimates)
     assert_allclose(run.lower_bounds, [log_likelihood / len(trees)], rtol=EXACT)
     for key, value in new_binary.items():
         assert_allclose(after.binary[key], value, rtol=1e-10, atol=EXACT)
@@ -194,6 +195,33 @@ def test_held_out_trees_choose_the_number_of_iterations(trees):
     assert EMLPCFG(m=2, random_state=0).fit(trees[:20]).validation_scores_ == []
 
 
+@pytest.mark.parametrize("unseen", [False, True])
+def test_held_out_score_is_that_of_the_final_model(trees, unseen):
+    both = [*trees.tolist()]
+    if unseen:
+        both += Treebank(["(S (B new) (A z))", "(T (A x) (S (A x) (A z)))"]).tolist()
+    index = RuleIndex.from_treebank(Treebank(both))
+    training, held = np.arange(250), np.arange(250, len(both))
+    run = Task(
+        plain(m=3, smoothing=0.1), None, index.take(training), np.ones(250), None
+    ).run(0)
+    run.step()
+    weight = np.arange(len(held)) + 1.0
+    held_out = HeldOut(
+        index.take(held), run.index, run.layout, weight, run.weight, alpha=1.0
+    )
+    before = [values.copy() for values in run.estimates]
+    score = held_out.score(run.estimates, run.totals)
+    for values, kept in zip(run.estimates, before, strict=True):
+        assert np.array_equal(values, kept)
+    logs = run.grammar(1.0).log_prob(Treebank(both)[held])
+    if unseen:
+        assert np.isneginf(logs[-2:]).all()
+        assert np.isfinite(score)
+    else:
+        assert_allclose(score, np.average(logs, weights=weight), rtol=EXACT)
+
+
 def test_equal_trees_are_merged(trees):
     index = RuleIndex.from_treebank(trees)
     weight = np.arange(len(trees)) + 1.0
@@ -259,30 +287,48 @@ def test_zeros_of_the_start_can_be_left(trees):
     assert np.all(np.isfinite(model.score_samples(trees)))
 
 
-class Interrupted(EMLPCFG):
-    """Stops like a user who presses Ctrl-C in the fourth iteration."""
+@pytest.mark.parametrize(
+    ("fraction", "place"),
+    [
+        (None, "lpcfg_sk.em._run.maximize"),
+        (None, "lpcfg_sk.em._statistics.expected_counts"),
+        (0.1, "lpcfg_sk.em._run.maximize"),
+        (0.1, "lpcfg_sk.em._heldout.smoothed_emissions"),
+    ],
+)
+def test_an_interrupt_leaves_a_usable_model(trees, fraction, place, monkeypatch):
+    # A user who presses Ctrl-C in the fourth iteration.
+    module, name = place.rsplit(".", 1)
+    original = getattr(importlib.import_module(module), name)
+    calls = iter(range(100))
 
-    def _step(self, task, run):
-        if len(run.lower_bounds) == 3:
-            original = run._counts
+    def interrupted(*args, **kwargs):
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return original(*args, **kwargs)
 
-            def interrupt(*args, **kwargs):
-                run._counts = original
-                raise KeyboardInterrupt
-
-            run._counts = interrupt
-        super()._step(task, run)
-
-
-@pytest.mark.parametrize("fraction", [None, 0.1])
-def test_an_interrupt_leaves_a_usable_model(trees, fraction):
-    model = Interrupted(m=2, validation_fraction=fraction, random_state=0)
+    monkeypatch.setattr(place, interrupted)
+    model = EMLPCFG(m=2, validation_fraction=fraction, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(trees)
-    assert model.n_iter_ == 3
+    monkeypatch.undo()
+    assert model.n_iter_ == (4 if "heldout" in place else 3)
+    assert len(model.lower_bounds_) == model.n_iter_
     assert not model.converged_
     assert model.grammar_.is_probabilistic
     assert len(model.predict([["x", "z"]])) == 1
+
+
+def test_held_out_trees_that_are_impossible_choose_nothing(trees, monkeypatch):
+    monkeypatch.setattr(
+        "lpcfg_sk.em._heldout.HeldOut.score", lambda *args: float("-inf")
+    )
+    model = EMLPCFG(m=2, smoothing=0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="Held-out trees have probability zero"):
+        model.fit(trees)
+    assert model.validation_scores_ == []
+    assert model.converged_
+    assert model.n_iter_ > 5
 
 
 def test_weights_mean_repetition(trees):

@@ -234,3 +234,29 @@ def maximize(counts, smoothing, pooling):
         mixed = mixed + smoothing * vector.sum() * emitted / emitted.sum()
         new_lexical[rule] = mixed / totals[rule[0]]
     return new_binary, new_lexical
+
+
+def as_grammar(index, layout, estimates):
+    """Make the grammar with exactly these parameters."""
+    names, words = index.nonterminals, index.words
+    rules = zip(index.rule_parent, index.rule_left, index.rule_right, strict=True)
+    return LPCFG.from_parameters(
+        {
+            (names[a], names[b], names[c]): estimates.binary[
+                layout.rule_offset[r] : layout.rule_offset[r + 1]
+            ].reshape(layout.shapes[r])
+            for r, (a, b, c) in enumerate(rules)
+        },
+        {
+            (names[a], words[x]): estimates.lexical[
+                layout.lex_offset[e] : layout.lex_offset[e + 1]
+            ]
+            for e, (a, x) in enumerate(
+                zip(index.lex_label, index.lex_word, strict=True)
+            )
+        },
+        {
+            names[a]: estimates.root[layout.root_offset[k] : layout.root_offset[k + 1]]
+            for k, a in enumerate(index.root_label)
+        },
+    )
