@@ -2,10 +2,11 @@
 
 The grammar is the maximum-likelihood PCFG of the tags of the WSJ training trees:
 words are replaced by their tags, the unlabelled root is dropped, unary chains are
-collapsed to one label in which no label is repeated (those above a tag to the tag
-itself), and trees are binarised to the right without horizontal memory. It is
-approximated by SVTA, SVTA* and nonnegative CP at equal numbers of parameters (n̂³ and
-3Rn), and compared by ℓ2 distance, by the paper's perplexity and by bracketing.
+collapsed to one label in which no label is repeated, a chain above a tag is a
+pre-terminal with the tag as its word (so a nonterminal may have both kinds of rules),
+and trees are binarised to the right without horizontal memory. It is approximated by
+SVTA, SVTA* and nonnegative CP at equal numbers of parameters (n̂³ and 3Rn), and compared
+by ℓ2 distance, by the paper's perplexity and by bracketing.
 
     python benchmarks/svta_figures.py --out /tmp/svta
 """
@@ -49,7 +50,7 @@ def tag_trees(treebank):
         chain = [x.split("|")[0] for x in parts.chain if x != "ROOT"] or ["ROOT"]
         chain = [x for i, x in enumerate(chain) if i == 0 or x != chain[i - 1]]
         inner.append("@" + chain[-1] if parts.intermediate else "+".join(chain))
-        leaf.append(parts.chain[-1])
+        leaf.append("+".join(chain[:-1]) or chain[-1])
     table = SymbolTable(dict.fromkeys([*inner, *leaf]))
     ids = np.array([[table.index(x) for x in names] for names in (inner, leaf)])
     label = np.where(trees.size == 1, ids[1][trees.label], ids[0][trees.label])

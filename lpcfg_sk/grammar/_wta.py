@@ -12,9 +12,8 @@ from lpcfg_sk.grammar._tensors import (
     SparseTensor,
     add,
     as_tensor,
-    direct_sum,
-    hadamard,
 )
+from lpcfg_sk.grammar._wta_algebra import product_parts, sum_parts
 from lpcfg_sk.grammar._wta_chart import SpanChart
 from lpcfg_sk.grammar._wta_convert import automaton_of_grammar, grammar_of_automaton
 from lpcfg_sk.grammar._wta_sums import SumsOverTrees
@@ -379,24 +378,7 @@ class WTA(SumsOverTrees):
         if not isinstance(other, WTA):
             return NotImplemented
         self._check_same_trees(other)
-        words = tuple(sorted({*self.words, *other.words}))
-        omega = np.hstack([w._omega_of(words) for w in (self, other)])
-        labels = self.labels
-        if labels is not None:
-            labels = tuple(sorted({*self.labels, *other.labels}))
-        pairs = zip(self._tensors_of(labels), other._tensors_of(labels), strict=True)
-        unknown = self.unknown_word
-        if unknown != other.unknown_word:
-            unknown = None
-        return self._build(
-            np.concatenate([self.alpha, other.alpha]),
-            [direct_sum(a, b) for a, b in pairs],
-            omega,
-            words,
-            labels,
-            unknown,
-            None,
-        )
+        return self._build(*sum_parts(self, other))
 
     def __mul__(self, other):
         if np.isscalar(other):
@@ -406,23 +388,7 @@ class WTA(SumsOverTrees):
         if not isinstance(other, WTA):
             return NotImplemented
         self._check_same_trees(other)
-        words = tuple(sorted({*self.words} & {*other.words}))
-        if not words:
-            raise ValueError("The automata share no word; their product is zero.")
-        mine, theirs = self._omega_of(words), other._omega_of(words)
-        labels = self.labels
-        if labels is not None:
-            labels = tuple(sorted({*self.labels, *other.labels}))
-        pairs = zip(self._tensors_of(labels), other._tensors_of(labels), strict=True)
-        return self._build(
-            np.kron(self.alpha, other.alpha),
-            [hadamard(a, b) for a, b in pairs],
-            (mine[:, :, None] * theirs[:, None, :]).reshape(len(words), -1),
-            words,
-            labels,
-            None,
-            None,
-        )
+        return self._build(*product_parts(self, other))
 
     __rmul__ = __mul__
 
@@ -433,19 +399,6 @@ class WTA(SumsOverTrees):
         if not isinstance(other, WTA):
             return NotImplemented
         return self + -other
-
-    def _omega_of(self, words):
-        place = {word: i for i, word in enumerate(self.words)}
-        rows = np.array([place.get(word, -1) for word in words])
-        return np.vstack([self.omega_matrix, np.zeros(self.n_states)])[rows]
-
-    def _tensors_of(self, labels):
-        if labels is None:
-            return self.tensors
-        empty = np.zeros(0, dtype=np.int32)
-        none = SparseTensor(empty, empty, empty, np.zeros(0), self.n_states)
-        known = dict(zip(self.labels, self.tensors, strict=True))
-        return [known.get(label, none) for label in labels]
 
     # -- files -------------------------------------------------------------------
 

@@ -274,6 +274,8 @@ def _without_false_states(wta, small):
     that only rounding kept, in a basis far from orthogonal, does not pass that test.
     """
     _, factors = balanced(wta, None)
+    if factors is None:
+        return small
     values = factors.singular_values
     while small.n_states > 1:
         n = small.n_states

@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -226,12 +228,18 @@ def test_automaton_of_a_grammar_sums_over_labels(rng):
     grammar = random_grammar(rng)
     wta = WTA.from_pcfg(grammar)
     assert wta.n_states == sum(grammar.m.values())
-    for words in (["x"], ["x", "y"], ["y", "z", "x", "x"]):
-        np.testing.assert_allclose(
-            np.log(wta.sentence_value([words])),
-            grammar.sentence_log_prob([words]),
-            rtol=SUM,
-        )
+    for words in ("x", "xy", "yzx"):
+        for shape in reference.topologies(len(words)):
+            labelled = []
+            for names in product("ABCDE", repeat=2 * len(words) - 1):
+                inner, leaf = names[: len(words) - 1], names[len(words) - 1 :]
+                leaves = (f"({a} {x})" for a, x in zip(leaf, words, strict=True))
+                labelled.append(reference.fill(shape, leaves, iter(inner)))
+            np.testing.assert_allclose(
+                wta.value(labelled[:1]),
+                np.exp(grammar.log_prob(labelled)).sum(),
+                rtol=SUM,
+            )
     np.testing.assert_array_equal(
         grammar.to_wta().value(["(A (B x) (C y))"]), wta.value(["(A (B x) (C y))"])
     )
