@@ -30,13 +30,6 @@ import pytest  # noqa: E402
 DATA = Path(os.environ.get("LPCFG_SK_DATA", ROOT.parent / "shared" / "data"))
 
 
-def pytest_collection_modifyitems(items):
-    """Mark the tests of files that are named after kernels."""
-    for item in items:
-        if item.path.stem.endswith("_kernels"):
-            item.add_marker("kernels")
-
-
 def _corpus(*parts):
     path = DATA.joinpath(*parts)
     if not path.exists():
