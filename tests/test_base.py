@@ -131,8 +131,9 @@ def test_sentence_without_a_parse_gets_a_flat_tree(model):
         assert predicted.sentences() == sentences.sentences()
         assert str(predicted[0]) == TREES[3]
         assert str(predicted[1]) == "(S (D the) (D the) (P in))"
-        assert str(predicted[2]) == "(V saw)"
+        assert str(predicted[2]) == "(S (V saw))"
     model.set_params(decoder="auto")
+    assert len(model.span_marginals(sentences)[1]) == 0
     assert model.parse_kbest(sentences, 3)[1] == []
 
 

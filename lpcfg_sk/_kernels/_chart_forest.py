@@ -6,13 +6,12 @@ split points, its applications the rules a → b c whose parent item is live. Wh
 edges contribute is summed once a group, whatever the number of rules.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_spans import span_index
+from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
 
 
 class RuleTables(NamedTuple):
@@ -212,8 +211,8 @@ def build_forest(
                 right_end = item_offset[right_span + 1]
                 if item_offset[left_span] == left_end or right_begin == right_end:
                     continue
-                factor = math.ldexp(
-                    1.0, exponent[left_span] + exponent[right_span] - exponent[span]
+                factor = power_of_two(
+                    exponent[left_span] + exponent[right_span] - exponent[span]
                 )
                 for left in range(item_offset[left_span], left_end):
                     for right in range(right_begin, right_end):

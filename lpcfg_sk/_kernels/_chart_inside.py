@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._chart_spans import power_of_two
 from lpcfg_sk._kernels._math import REASSOC
 
 
@@ -62,8 +63,9 @@ def _rescale(values, exponent, span):
     for x in values:
         largest = max(largest, abs(x))
     if largest > 0.0:
-        shift = math.frexp(largest)[1]
-        factor = math.ldexp(1.0, -shift)
+        # The inverse of a smaller power of two would overflow.
+        shift = max(math.frexp(largest)[1], -1000)
+        factor = power_of_two(-shift)
         for i in range(len(values)):
             values[i] *= factor
         exponent[span] += shift
@@ -145,8 +147,7 @@ def inside(forest, n, vector_offset, rule_offset, binary, largest, vectors, expo
             total[:] = 0.0
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
-                factor = math.ldexp(
-                    1.0,
+                factor = power_of_two(
                     exponent[forest.item_span[left]]
                     + exponent[forest.item_span[right]]
                     - reference,
@@ -205,8 +206,7 @@ def outside(
             reference = exponent[forest.group_span[g]]
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
-                factor = math.ldexp(
-                    1.0,
+                factor = power_of_two(
                     exponent[forest.item_span[left]]
                     + exponent[forest.item_span[right]]
                     - reference,

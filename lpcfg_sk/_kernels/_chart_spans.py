@@ -1,4 +1,6 @@
-"""Numbering of the spans of a sentence."""
+"""Numbering of the spans of a sentence, and their scales."""
+
+import math
 
 from numba import njit
 
@@ -12,3 +14,9 @@ def span_index(start, stop, n):
     """
     width = stop - start
     return (width - 1) * n - (width - 1) * (width - 2) // 2 + start
+
+
+@njit(nogil=True, cache=True)
+def power_of_two(exponent):
+    """Return 2 to the power of an integer."""
+    return math.ldexp(1.0, int(exponent))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_spans import span_index
+from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
 from lpcfg_sk._kernels._math import REASSOC
 
 # Smaller products would leave the range of single precision.
@@ -161,7 +161,7 @@ def word_rules(tables, leaf, boolean, beam, exponent, alive):
             elif leaf[i, b] * tables.tag_prior[b] < beam * likeliest:
                 leaf[i, b] = 0.0
             else:
-                leaf[i, b] = math.ldexp(leaf[i, b], -exponent[i])
+                leaf[i, b] = math.ldexp(leaf[i, b], -int(exponent[i]))
     n_wide = len(tables.wide_label)
     first = _rules_of_words(
         leaf,
@@ -259,7 +259,7 @@ def coarse_inside(
             else:
                 rest = span_index(i + 1, j, n)
                 if alive[i] and alive[rest]:
-                    factor = math.ldexp(1.0, exponent[i] + exponent[rest] - reference)
+                    factor = power_of_two(exponent[i] + exponent[rest] - reference)
                     begin, to, _, weight = first
                     for t in range(offset[rest], offset[rest + 1]):
                         x = factor * value[t]
@@ -267,9 +267,7 @@ def coarse_inside(
                             row[to[q]] += x * weight[q]
                 rest = span_index(i, j - 1, n)
                 if alive[j - 1] and alive[rest]:
-                    factor = math.ldexp(
-                        1.0, exponent[j - 1] + exponent[rest] - reference
-                    )
+                    factor = power_of_two(exponent[j - 1] + exponent[rest] - reference)
                     begin, to, _, weight = last
                     for t in range(offset[rest], offset[rest + 1]):
                         x = factor * value[t]
@@ -281,9 +279,7 @@ def coarse_inside(
                     left, right = span_index(i, k, n), span_index(k, j, n)
                     if not (alive[left] and alive[right]):
                         continue
-                    factor = math.ldexp(
-                        1.0, exponent[left] + exponent[right] - reference
-                    )
+                    factor = power_of_two(exponent[left] + exponent[right] - reference)
                     for t in range(left_offset[left], left_offset[left + 1]):
                         x = np.float32(factor * left_value[t])
                         if x > _TINY:
@@ -312,7 +308,7 @@ def coarse_inside(
             if n_some > 0:
                 alive[span] = True
                 shift = 0 if boolean else math.frexp(largest)[1]
-                factor = math.ldexp(1.0, -shift)
+                factor = power_of_two(-shift)
                 exponent[span] = 0 if boolean else reference + shift
                 for c in range(rights.shape[1]):
                     rights[span, c] = 0.0
@@ -402,7 +398,7 @@ def coarse_outside(
             if not alive[span]:
                 continue
             if width == 2:
-                factor = math.ldexp(1.0, exponent[i] + exponent[i + 1] - exponent[span])
+                factor = power_of_two(exponent[i] + exponent[i + 1] - exponent[span])
                 for b in range(leaf.shape[1]):
                     x = factor * leaf[i, b]
                     if x == 0.0:
@@ -415,9 +411,7 @@ def coarse_outside(
             else:
                 rest = span_index(i + 1, j, n)
                 if alive[i] and alive[rest]:
-                    factor = math.ldexp(
-                        1.0, exponent[i] + exponent[rest] - exponent[span]
-                    )
+                    factor = power_of_two(exponent[i] + exponent[rest] - exponent[span])
                     begin, to, tag, weight = first
                     for t in range(offset[rest], offset[rest + 1]):
                         for q in range(begin[i, label[t]], begin[i, label[t] + 1]):
@@ -427,8 +421,8 @@ def coarse_outside(
                                 leaf_mass[i, tag[q]] += x * value[t]
                 rest = span_index(i, j - 1, n)
                 if alive[j - 1] and alive[rest]:
-                    factor = math.ldexp(
-                        1.0, exponent[j - 1] + exponent[rest] - exponent[span]
+                    factor = power_of_two(
+                        exponent[j - 1] + exponent[rest] - exponent[span]
                     )
                     begin, to, tag, weight = last
                     for t in range(offset[rest], offset[rest + 1]):
@@ -443,8 +437,8 @@ def coarse_outside(
                     left, right = span_index(i, k, n), span_index(k, j, n)
                     if not (alive[left] and alive[right]):
                         continue
-                    factor = math.ldexp(
-                        1.0, exponent[left] + exponent[right] - exponent[span]
+                    factor = power_of_two(
+                        exponent[left] + exponent[right] - exponent[span]
                     )
                     for t in range(left_offset[left], left_offset[left + 1]):
                         item = left_item[t]

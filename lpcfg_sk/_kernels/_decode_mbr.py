@@ -82,13 +82,13 @@ def best_brackets(n, gain, split):
 
 
 @njit(nogil=True, cache=True)
-def bracket_tree(n, offset, bracket, value, depth, penalty, root, tag, nodes):
+def bracket_tree(n, offset, bracket, value, depth, penalty, tag, nodes):
     """Build the tree that maximises the sum of ``value - penalty`` over its brackets.
 
     Spans of a tree do not cross; nothing else is asked of them. A sentence of several
-    words gets at least one bracket over all of them (`root` where none is known), and
-    every word its `tag`. Fills the columns label, parent, start, stop of `nodes` in
-    preorder and returns their number; tags are numbered after the brackets.
+    words gets at least one bracket over all of them (the first of all where none is
+    known), and every word its `tag`. Fills the columns label, parent, start, stop of
+    `nodes` in preorder (the fifth is for work) and returns their number.
     """
     n_spans = n * (n + 1) // 2
     gain = np.zeros(n_spans)
@@ -127,7 +127,7 @@ def bracket_tree(n, offset, bracket, value, depth, penalty, root, tag, nodes):
             count += 1
         for at in range(first, count):
             q = nodes[at, 4]
-            nodes[at, 0] = bracket[q] if q >= 0 else (root if q == -1 else tag[i])
+            nodes[at, 0] = bracket[q] if q >= 0 else (0 if q == -1 else tag[i])
             nodes[at, 1] = parent
             nodes[at, 2] = i
             nodes[at, 3] = j

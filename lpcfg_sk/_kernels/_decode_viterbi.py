@@ -5,12 +5,13 @@ import math
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._chart_spans import power_of_two
+
 
 @njit(nogil=True, cache=True)
 def _factor(forest, exponent, edge, reference):
     """Return the scale of an edge against that of its span."""
-    return math.ldexp(
-        1.0,
+    return power_of_two(
         exponent[forest.item_span[forest.edge_left[edge]]]
         + exponent[forest.item_span[forest.edge_right[edge]]]
         - reference,

@@ -156,7 +156,7 @@ def bracket_marginals(table, n, item_offset, item_label, posterior):
     return Brackets(n, offset, bracket, value, depth, tag_weight)
 
 
-def bracket_tree(table, brackets, penalty, root):
+def bracket_tree(table, brackets, penalty):
     """Build the tree that maximises Σ (P(X, i, j) − λ) over its brackets.
 
     Parameters
@@ -167,8 +167,6 @@ def bracket_tree(table, brackets, penalty, root):
         Marginals.
     penalty : float
         λ, which trades precision for recall.
-    root : int
-        Bracket to take where a sentence of several words has none over all of it.
 
     Returns
     -------
@@ -184,11 +182,43 @@ def bracket_tree(table, brackets, penalty, root):
         brackets.weight,
         brackets.depth,
         penalty,
-        root,
         tag.astype(np.int32),
         nodes,
     )
     return nodes[:count, :4].T
+
+
+def flat_brackets(table, root, leaves):
+    """Nodes of a flat tree over original labels.
+
+    Parameters
+    ----------
+    table : BracketTable
+        What the nonterminals stand for.
+    root : int
+        Nonterminal over the whole sentence.
+    leaves : ndarray of int32
+        Nonterminal over each word.
+
+    Returns
+    -------
+    ndarray of int32, shape (4, n_nodes)
+        Label, parent, start and stop, as :func:`bracket_tree` gives them.
+    """
+    nodes = []
+
+    def put(chain, start, stop, parent):
+        for x in chain:
+            nodes.append((x, parent, start, stop))
+            parent = len(nodes) - 1
+        return parent
+
+    chain = table.wide_bracket[table.wide_offset[root] : table.wide_offset[root + 1]]
+    top = put(chain, 0, len(leaves), -1)
+    for i, a in enumerate(leaves.tolist()):
+        chain = table.leaf_bracket[table.leaf_offset[a] : table.leaf_offset[a + 1]]
+        put([*chain, len(table.names) + table.tag[a]], i, i + 1, top)
+    return np.array(nodes, dtype=np.int32).T
 
 
 def bracket_frame(table, brackets):
@@ -198,8 +228,8 @@ def bracket_frame(table, brackets):
     ----------
     table : BracketTable
         Names of brackets and tags.
-    brackets : Brackets
-        Marginals.
+    brackets : Brackets or None
+        Marginals; None gives a frame without rows.
 
     Returns
     -------
@@ -207,6 +237,10 @@ def bracket_frame(table, brackets):
         Columns label, start, end, marginal, tag; a word without a tag of its own has
         the label NA.
     """
+    if brackets is None:
+        empty, none = np.zeros(0), np.zeros(0, dtype=np.int32)
+        tags = np.zeros((0, len(table.tag_names)))
+        brackets = Brackets(0, np.zeros(1, dtype=np.int64), none, empty, empty, tags)
     start, end = span_bounds(brackets.n)
     span = np.repeat(np.arange(len(start)), np.diff(brackets.offset))
     # The second of two equal labels in a chain adds to the first.

@@ -8,6 +8,7 @@ from lpcfg_sk.decoding._brackets import (
     bracket_frame,
     bracket_marginals,
     bracket_tree,
+    flat_brackets,
 )
 from lpcfg_sk.decoding._charts import (
     ChartModel,
@@ -113,19 +114,12 @@ class Parser:
         return item_nodes(chart, *found), True
 
     def _brackets_of_row(self, charts, row):
-        brackets, ok = self.bracket_marginals(charts, row)
-        root = self.brackets.wide_bracket[:1]
-        return (
-            bracket_tree(
-                self.brackets,
-                brackets,
-                self.bracket_penalty,
-                int(root[0]) if len(root) else -1,
-            ),
-            ok,
-        )
+        brackets = self.bracket_marginals(charts, row)
+        if brackets is None:
+            return flat_brackets(self.brackets, *charts.last_resort(row)), False
+        return bracket_tree(self.brackets, brackets, self.bracket_penalty), True
 
-    def bracket_marginals(self, charts, row, *, pruned=None):
+    def bracket_marginals(self, charts, row):
         """Marginals of the original brackets of a row.
 
         Parameters
@@ -134,30 +128,18 @@ class Parser:
             Charts of :meth:`charts`.
         row : int
             Which sentence.
-        pruned : PrunedChart, default=None
-            Pruned chart of the row, where another grammar has made it already.
 
         Returns
         -------
-        brackets : Brackets
-        ok : bool
-            Whether the sentence has a parse; else the brackets of a flat tree.
+        Brackets or None
+            None for a sentence without a parse.
         """
-        chart = charts.chart(row, pruned=pruned)
-        if chart is not None and usable(chart):
-            forest, n = chart.forest, chart.n
-            items = (forest.item_offset, forest.item_label, chart.posterior)
-            return bracket_marginals(self.brackets, n, *items), True
-        root, leaves = charts.last_resort(row)
-        n = len(leaves)
-        item_offset = np.full(n * (n + 1) // 2 + 1, n, dtype=np.int64)
-        item_offset[: n + 1] = np.arange(n + 1)
-        label = leaves
-        if n > 1:
-            item_offset[-1] += 1
-            label = np.append(leaves, np.int32(root))
-        items = (item_offset, label, np.ones(len(label)))
-        return bracket_marginals(self.brackets, n, *items), False
+        chart = charts.chart(row)
+        if chart is None or not usable(chart):
+            return None
+        forest = chart.forest
+        items = (forest.item_offset, forest.item_label, chart.posterior)
+        return bracket_marginals(self.brackets, chart.n, *items)
 
     def span_marginals(self, treebank, *, n_jobs=None):
         """Marginals of the original brackets and tags, as DataFrames.
@@ -172,13 +154,13 @@ class Parser:
         Returns
         -------
         frames : list of DataFrame
-            One a sentence, with the columns label, start, end, marginal and tag.
+            One a sentence, with the columns label, start, end, marginal and tag;
+            without rows for a sentence that has no parse.
         """
         charts = self.charts(treebank)
 
         def frame(row):
-            brackets, _ = self.bracket_marginals(charts, row)
-            return bracket_frame(self.brackets, brackets)
+            return bracket_frame(self.brackets, self.bracket_marginals(charts, row))
 
         return map_sentences(frame, charts.treebank, n_jobs=n_jobs)
 
@@ -252,8 +234,6 @@ def item_nodes(chart, items, parent):
 def flat_nodes(root, leaves):
     """Nodes of a flat tree over the given labels of words."""
     n = len(leaves)
-    if n == 1:
-        return np.array([[leaves[0]], [-1], [0], [1]], dtype=np.int32)
     nodes = np.zeros((4, n + 1), dtype=np.int32)
     nodes[0, 0], nodes[0, 1:] = root, leaves
     nodes[1, 0] = -1

@@ -233,7 +233,8 @@ class ChartPruner:
     def flat_labels(self, words, tags):
         """Return the likeliest root, and the likeliest label over each word."""
         leaf, _ = self._leaves(words, tags)
-        return int(np.argmax(self._root)), np.argmax(leaf, axis=1).astype(np.int32)
+        likeliest = np.argmax(leaf * self.tables.tag_prior, axis=1)
+        return int(np.argmax(self._root)), likeliest.astype(np.int32)
 
     def check_memory(self, needed, n, name):
         """Refuse a chart that would take more than `max_memory` bytes."""
