@@ -84,13 +84,11 @@ class _Step:
         return self._sum(h, s) + self._sum(s, h)
 
 
-def _scale_of(*grams):
-    """Square roots of the diagonals, 1 where a state has no weight."""
-    out = []
-    for g in grams:
-        d = np.sqrt(np.maximum(np.diagonal(g), 0.0))
-        out.append(np.where(d > 0, d, 1.0))
-    return out
+def _units(gram):
+    """Products of the square roots of the diagonal, 1 where a state has no weight."""
+    d = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    d = np.where(d > 0, d, 1.0)
+    return np.outer(d, d)
 
 
 def _iterate(step, s, scale, n_steps):
@@ -196,16 +194,10 @@ def tree_gram(tensors, omega, start=None):
     """
     constant = omega.T @ omega
     step = _Step(tensors, tensors, constant)
-
-    def scale(s):
-        (d,) = _scale_of(s)
-        return np.outer(d, d)
-
     s = np.zeros_like(constant) if start is None else start
-    s = _fixed_point(step, s, scale, symmetric=True)
+    s = _fixed_point(step, s, _units, symmetric=True)
     s = (s + s.T) / 2
-    (d,) = _scale_of(s)
-    if eigh(s / np.outer(d, d), eigvals_only=True)[0] < -_ROUNDING * len(d):
+    if eigh(s / _units(s), eigvals_only=True)[0] < -_ROUNDING * len(s):
         raise _divergent("the Gram matrix of its trees is not positive semidefinite")
     rho = spectral_radius(tensors, s)
     if rho >= 1 - _CRITICAL:
@@ -213,7 +205,7 @@ def tree_gram(tensors, omega, start=None):
     return s, rho
 
 
-def cross_gram(first, omega_first, second, omega_second, units=None):
+def cross_gram(first, omega_first, second, omega_second, units):
     """Sum of ω_A(t)ω_B(t)ᵀ over all trees, for two automata.
 
     Parameters
@@ -222,8 +214,9 @@ def cross_gram(first, omega_first, second, omega_second, units=None):
         Transition tensors, in the same order of node labels.
     omega_first, omega_second : ndarray of float64, shape (n_words, n)
         Terminal weights over the same words.
-    units : tuple of two ndarray, default=None
-        Square roots of the diagonals of the automata's own Gram matrices.
+    units : tuple of two ndarray
+        Square roots of the diagonals of the automata's own Gram matrices, in units
+        of which convergence is judged.
 
     Returns
     -------
@@ -275,8 +268,7 @@ def context_gram(tensors, alpha, s):
     g = constant
     for _ in range(_KLEENE_STEPS):
         new = constant + adjoint(g)
-        (d,) = _scale_of(new)
-        unit = np.outer(d, d)
+        unit = _units(new)
         change = np.abs((new - g) / unit).max()
         g = new
         if change <= _TOL:
@@ -294,11 +286,10 @@ def context_gram(tensors, alpha, s):
         for _ in range(2):
             g = constant + adjoint(g)
     g = (g + g.T) / 2
-    (d,) = _scale_of(g)
-    scaled = g / np.outer(d, d)
+    scaled = g / _units(g)
     if not np.isfinite(scaled).all():
         raise _divergent("the Gram matrix of its contexts does not converge")
-    if eigh(scaled, eigvals_only=True)[0] < -_ROUNDING * len(d):
+    if eigh(scaled, eigvals_only=True)[0] < -_ROUNDING * len(g):
         raise _divergent("the Gram matrix of its contexts is not positive semidefinite")
     return g
 
@@ -319,8 +310,7 @@ def spectral_radius(tensors, s):
     """
     n = len(s)
     step = _Step(tensors, tensors, s)
-    (d,) = _scale_of(s)
-    unit = np.outer(d, d)
+    unit = _units(s)
 
     def matvec(v):
         return (step.derivative(s, v.reshape(n, n) * unit) / unit).ravel()

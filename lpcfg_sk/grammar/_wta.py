@@ -1,6 +1,7 @@
 """Weighted tree automata."""
 
 from collections.abc import Mapping
+from numbers import Real
 from types import MappingProxyType
 
 import numpy as np
@@ -111,8 +112,10 @@ class WTA(SumsOverTrees):
         self._set(alpha, tensors, matrix, words, labels, unknown_word, states)
 
     def _set(self, alpha, tensors, omega, words, labels, unknown_word, states):
-        self.alpha = _frozen(alpha)
-        self.omega_matrix = _frozen(omega)
+        self.alpha = np.array(alpha, dtype=np.float64)
+        self.omega_matrix = np.array(omega, dtype=np.float64, order="C")
+        for array in (self.alpha, self.omega_matrix):
+            array.flags.writeable = False
         self.tensors = tuple(tensors)
         self.words, self.labels = tuple(words), labels
         self.unknown_word = unknown_word
@@ -145,7 +148,8 @@ class WTA(SumsOverTrees):
         -------
         WTA
             f(t) is the sum of the weights of all derivations with the topology
-            and the words of t.
+            and the words of t. The alphabet are the words of the grammar, the one
+            for unknown words among them.
         """
         grammar = getattr(model, "grammar_", model)
         if not hasattr(grammar, "arrays") or not hasattr(grammar, "nonterminals"):
@@ -286,11 +290,34 @@ class WTA(SumsOverTrees):
             String value and posteriors of spans.
         """
         X = check_treebank(X, estimator="WTA", allow_empty=True)
+        chart = self.chart_maker(X, max_memory=max_memory)
+        for row in range(len(X)):
+            yield chart(row)
+
+    def chart_maker(self, X, *, max_memory=2**31):
+        """Prepare the charts of many sentences.
+
+        Parameters
+        ----------
+        X : Treebank
+            The sentences.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Returns
+        -------
+        callable
+            Takes the number of a row that has words and returns its `SpanChart`.
+        """
         _, word = self._encode(X)
         tensor = add(self.tensors)
         omega = np.vstack([self.omega_matrix, np.zeros(self.n_states)])
-        for begin, end in zip(X.token_offsets, X.token_offsets[1:], strict=False):
-            yield SpanChart(self.alpha, tensor, omega[word[begin:end]], max_memory)
+
+        def chart(row):
+            leaves = omega[word[slice(*X.token_offsets[row : row + 2])]]
+            return SpanChart(self.alpha, tensor, leaves, max_memory)
+
+        return chart
 
     def sentence_log_value(self, X, *, max_memory=2**31):
         """Sign and log absolute value of f_G(w) = Σ f(t) over the trees t of w.
@@ -381,7 +408,7 @@ class WTA(SumsOverTrees):
         return self._build(*sum_parts(self, other))
 
     def __mul__(self, other):
-        if np.isscalar(other):
+        if isinstance(other, Real):
             return self._derived(
                 self.alpha * other, self.tensors, self.omega_matrix, self.states
             )
@@ -467,12 +494,4 @@ def _vector(values, name, n=None):
         raise ValueError(f"{name} should be {expected}, got shape {array.shape}.")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds nan or infinity.")
-    return array
-
-
-def _frozen(array):
-    array = np.ascontiguousarray(array, dtype=np.float64)
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
     return array

@@ -13,6 +13,7 @@ from lpcfg_sk.grammar._gram import (
     tree_gram,
 )
 from lpcfg_sk.grammar._tensors import DenseTensor, SparseTensor
+from lpcfg_sk.grammar._wta_reduction import reduced_parts
 
 __all__ = [
     "Analysis",
@@ -29,8 +30,8 @@ __all__ = [
 
 #: Relative squared distance below which three inner products cancel too much.
 _CANCELLATION = 1e-9
-#: Largest number of states for which a reduced automaton is checked once more.
-_MAX_CHECKED_STATES = 64
+#: Largest number of states for which bases of all vectors are found.
+_MAX_SPANNED_STATES = 64
 #: Largest joint number of states for which a difference is solved as one automaton.
 _MAX_DIFFERENCE_STATES = 160
 
@@ -251,43 +252,25 @@ def exact_minimum(wta, rank_tol):
     Notes
     -----
     f_γ(t) = γ^size(t) f(t) has the same rank as f and converges for a small enough
-    γ, so it is minimised in place of a divergent f.
+    γ, so it is minimised in place of a divergent f. Small automata are reduced to
+    bases of their vectors first, so that nothing hidden can diverge and no rank is
+    judged in a bad basis.
     """
+    if rank_tol is None and wta.n_states <= _MAX_SPANNED_STATES:
+        parts = reduced_parts(wta.alpha, wta.tensors, wta.omega_matrix)
+        if parts is None:
+            return _zero(wta)
+        if len(parts[0]) < wta.n_states:
+            wta = wta._derived(*parts)
     gamma = 1.0
     while True:
         try:
             small = truncated(wta.reweight(gamma), None, rank_tol)
-            break
+            return small.reweight(1 / gamma)
         except NotStronglyConvergentError:
             gamma /= 2
             if gamma < 1e-150:
                 raise
-    if small.n_states < wta.n_states <= _MAX_CHECKED_STATES and rank_tol is None:
-        small = _without_false_states(wta.reweight(gamma), small)
-    return small.reweight(1 / gamma)
-
-
-def _without_false_states(wta, small):
-    """Drop states of a reduced automaton that are rounding errors.
-
-    Both Gram matrices of a singular value tree automaton are diag(D). A direction
-    that only rounding kept, in a basis far from orthogonal, does not pass that test.
-    """
-    _, factors = balanced(wta, None)
-    if factors is None:
-        return small
-    values = factors.singular_values
-    while small.n_states > 1:
-        n = small.n_states
-        try:
-            ratios = [np.diagonal(g) / values[:n] for g in small.gram_matrices()]
-            wrong = (np.abs(np.subtract(ratios, 1)) > 0.5).any(axis=0)
-        except NotStronglyConvergentError:
-            wrong = np.arange(n) == n - 1
-        if not wrong.any():
-            break
-        small = truncated(wta, max(1, int(np.argmax(wrong))), None)
-    return small
 
 
 def inner_product(first, second):

@@ -30,6 +30,7 @@ class BaseAutomatonCompressor(BaseEstimator):
     def _fit_original(self, X, sample_weight):
         """Set `original_`, the automaton to compress."""
         given = self.estimator
+        vars(self).pop("estimator_", None)
         if isinstance(given, WTA):
             self.original_ = given
         elif isinstance(given, LPCFG) or _is_fitted(given):

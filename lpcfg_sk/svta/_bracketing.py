@@ -40,13 +40,14 @@ def mbr_bracketings(wta, X, *, max_memory=2**31, n_jobs=None):
     The posterior of a span is its share Σ_{t ∋ span} f(t) / Σ_t f(t) of the
     sentence's value (Goodman, 1996), over the topologies t of the sentence.
     """
+    chart_of = wta.chart_maker(X, max_memory=max_memory)
+    lengths = X.lengths
 
     def parse(row):
-        sentence = X[row : row + 1]
-        length = int(sentence.n_tokens)
+        length = int(lengths[row])
         if length == 0:
             return (np.zeros(0, dtype=np.int32),) * 4, False
-        chart = next(wta.span_charts(sentence, max_memory=max_memory))
+        chart = chart_of(row)
         gain = np.zeros(chart.n_cells)
         if chart.sign != 0:
             gain = chart.posteriors()

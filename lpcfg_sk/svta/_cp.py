@@ -3,7 +3,6 @@
 import warnings
 from numbers import Integral, Real
 
-import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -169,7 +168,8 @@ class CPCompressor(BaseAutomatonCompressor):
         self : CPCompressor
         """
         self._fit_original(X, sample_weight)
-        self.wta_ = self._compress(self.original_)
+        self.wta_, self.divergences_ = self._compress(self.original_)
+        self.n_iter_ = len(self.divergences_)
         return self
 
     def transform(self, wta):
@@ -187,12 +187,14 @@ class CPCompressor(BaseAutomatonCompressor):
         check_is_fitted(self)
         if not isinstance(wta, WTA):
             raise TypeError(f"transform takes a WTA, got {type(wta).__name__}.")
-        return self._compress(wta)
+        return self._compress(wta)[0]
 
     def _compress(self, wta):
         random_state = check_random_state(self.random_state)
-        tensors = [self._decompose(t, random_state) for t in wta.tensors]
-        return wta._derived(wta.alpha, tensors, wta.omega_matrix, wta.states)
+        found = [self._decompose(t, random_state) for t in wta.tensors]
+        tensors = [tensor for tensor, _ in found]
+        small = wta._derived(wta.alpha, tensors, wta.omega_matrix, wta.states)
+        return small, found[-1][1]
 
     def _decompose(self, tensor, random_state):
         entries = tensor.entries()
@@ -204,7 +206,7 @@ class CPCompressor(BaseAutomatonCompressor):
                 "SVTAMinimizer for signed ones."
             )
         if len(weight) == 0:
-            return tensor
+            return tensor, []
         best = None
         for _ in range(self.n_init):
             found = nonnegative_cp(
@@ -217,8 +219,7 @@ class CPCompressor(BaseAutomatonCompressor):
             )
             if best is None or found[1][-1] < best[1][-1]:
                 best = found
-        factors, self.divergences_, converged = best
-        self.n_iter_ = len(self.divergences_)
+        factors, divergences, converged = best
         if not converged and self.tol > 0:
             warnings.warn(
                 f"CP decomposition did not converge to tol={self.tol} in "
@@ -226,4 +227,4 @@ class CPCompressor(BaseAutomatonCompressor):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return CPTensor(*(np.ascontiguousarray(f) for f in factors))
+        return CPTensor(*factors), divergences

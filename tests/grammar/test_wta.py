@@ -6,6 +6,7 @@ import pytest
 from lpcfg_sk import LPCFG, PCFG, WTA, Treebank
 from lpcfg_sk.exceptions import ChartMemoryError, NotStronglyConvergentError
 from lpcfg_sk.grammar._tensors import CPTensor, SparseTensor
+from lpcfg_sk.grammar._wta_reduction import reached_basis, reduced_parts
 from tests.reference import wta as reference
 from tests.reference.wta import all_trees, random_wta
 from tests.tolerances import EXACT, ITERATIVE, SUM
@@ -267,7 +268,7 @@ def test_from_pcfg_takes_learners_and_names_others():
 @pytest.mark.parametrize("labels", [None, "XY"])
 @pytest.mark.parametrize("n", [1, 2, 5, 9])
 def test_svta_equals_the_original(rng, n, labels):
-    wta = random_wta(rng, n, labels=labels)
+    wta = random_wta(rng, n, labels=labels, scale=0.2)
     svta = wta.minimize()
     assert svta.n_states == n
     trees = Treebank(all_trees(4, "ab", labels or "X"))
@@ -296,7 +297,7 @@ def test_gram_matrices_by_enumeration(rng, form):
 
 
 def test_singular_values_of_an_enumerated_hankel_block(rng):
-    wta = random_wta(rng, 2, scale=0.2, words="a")
+    wta = random_wta(rng, 2, scale=0.1, words="a")
     trees = all_trees(6, "a")
     contexts = reference.all_contexts(6, "a")
     whole = Treebank(
@@ -386,7 +387,29 @@ def test_states_without_use(rng):
     np.testing.assert_allclose(
         hidden.singular_values()[:3], f.singular_values(), rtol=ITERATIVE
     )
-    assert hidden.distance(f) < 1e-5 * f.norm()
+    assert hidden.distance(f) < 1e-9 * f.norm()
+
+
+@pytest.mark.parametrize("labels", [None, "XY"])
+def test_bases_of_all_vectors(rng, labels):
+    f = random_wta(rng, 3, labels=labels)
+    wta = (f - 2.0 * f + random_wta(rng, 1, labels=labels) * 0.0).conjugate(
+        rng.standard_normal((7, 7))
+    )
+    basis = reached_basis(wta.alpha, wta.tensors, wta.omega_matrix)
+    np.testing.assert_allclose(
+        basis.T @ basis, np.eye(basis.shape[1]), rtol=0, atol=SUM
+    )
+    vectors = [
+        reference.vector(t, dense(wta), wta.omega)
+        for t in Treebank(all_trees(4, "ab", labels or "X"))
+    ]
+    assert basis.shape[1] == np.linalg.matrix_rank(np.array(vectors), tol=1e-7) == 4
+    alpha, _, _ = reduced_parts(wta.alpha, wta.tensors, wta.omega_matrix)
+    assert len(alpha) == 3
+    zero = WTA([0.0, 1.0], np.zeros((2, 2, 2)), {"a": [1.0, 0.0]})
+    parts = reduced_parts(zero.alpha, zero.tensors, zero.omega_matrix)
+    assert parts is None
 
 
 def test_divergent_automata_are_minimised_exactly(rng):
