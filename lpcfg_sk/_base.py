@@ -210,7 +210,7 @@ class BaseLPCFG(TransformerMixin, BaseEstimator):
             are those that pruning leaves.
         """
         X = self._check_sentences(X)
-        charts = self._parser().charts(X)
+        charts = self._parser().charts(X, open_class=False)
         return chart_marginals(charts, normalize=normalize, n_jobs=self.n_jobs)
 
     def parse_kbest(self, X, k=10):
@@ -272,7 +272,8 @@ class BaseLPCFG(TransformerMixin, BaseEstimator):
             where there is none or the sum is not positive.
         """
         X = self._check_sentences(X)
-        return chart_log_probs(self._parser().charts(X), n_jobs=self.n_jobs)
+        charts = self._parser().charts(X, open_class=False)
+        return chart_log_probs(charts, n_jobs=self.n_jobs)
 
     def sample(self, n=1, random_state=None):
         """Draw trees from the grammar.

@@ -55,7 +55,8 @@ class Chart(NamedTuple):
     @property
     def posterior(self):
         """Marginals over the value of the sentence."""
-        return self.marginal / self.total
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            return self.marginal / self.total
 
 
 class ChartModel:
@@ -221,14 +222,25 @@ class SentenceCharts:
         The grammar and its pruner.
     treebank : Treebank
         Sentences; trees are not looked at.
+    open_class : bool, default=True
+        Whether a word that the grammar does not know, or not with its given tag, is
+        taken as one of the open classes. Else its sentence has no tree.
+
+    Attributes
+    ----------
+    n_unknown_tags : int
+        Number of given tags that no nonterminal of the grammar has; they are ignored.
     """
 
-    def __init__(self, model, treebank):
+    def __init__(self, model, treebank, *, open_class=True):
         self.model = model
+        self.open_class = open_class
         self.treebank = treebank.unparsed()
         self._words = model.grammar.encode(self.treebank)[1]
         self._coarse_words = model.pruner.grammar.encode(self.treebank)[1]
         self._tags = model.pruner.encode_tags(self.treebank)
+        given = self.treebank.tag >= 0
+        self.n_unknown_tags = int(np.sum(given & (self._tags < 0)))
 
     def pruned(self, row):
         """Return the pruned chart of a row."""
@@ -247,7 +259,7 @@ class SentenceCharts:
     def chart(self, row, *, pruned=None, outside=True):
         """Return the filled chart of a row, None where it has no parse."""
         pruned = self.pruned(row) if pruned is None else pruned
-        if pruned.forest is None:
+        if pruned.forest is None or (pruned.as_unknown.any() and not self.open_class):
             return None
         begin, end = self.treebank.token_offsets[row : row + 2]
         return self.model.inside_outside(
@@ -258,7 +270,7 @@ class SentenceCharts:
 def full_charts(grammar, treebank, max_memory=2**31):
     """Return the unpruned charts of a treebank under a grammar."""
     pruner = ChartPruner(grammar, None, max_memory=max_memory)
-    return SentenceCharts(ChartModel(grammar, pruner), treebank)
+    return SentenceCharts(ChartModel(grammar, pruner), treebank, open_class=False)
 
 
 def sentence_log_prob(grammar, X, *, max_memory=2**31, n_jobs=None):

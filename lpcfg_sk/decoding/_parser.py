@@ -1,5 +1,7 @@
 """From sentences to trees: charts, decoders and the tree of last resort."""
 
+import warnings
+
 import numpy as np
 
 from lpcfg_sk._kernels._decode import subtree_sizes
@@ -19,6 +21,7 @@ from lpcfg_sk.decoding._charts import (
 from lpcfg_sk.decoding._decoders import TREE_DECODERS
 from lpcfg_sk.decoding._kbest import kbest_items
 from lpcfg_sk.decoding._pruning import ChartPruner
+from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.grammar._arrays import offsets
 from lpcfg_sk.treebank._binarize import unbinarize
 
@@ -70,9 +73,29 @@ class Parser:
         self.labels = pruner.grammar.nonterminals
         self.brackets = BracketTable.from_labels(self.labels, binarized)
 
-    def charts(self, treebank):
-        """Return the charts of a treebank's sentences."""
-        return SentenceCharts(self.model, treebank)
+    def charts(self, treebank, *, open_class=True):
+        """Return the charts of a treebank's sentences.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences.
+        open_class : bool, default=True
+            Whether sentences with unknown words have trees.
+
+        Returns
+        -------
+        SentenceCharts
+        """
+        charts = SentenceCharts(self.model, treebank, open_class=open_class)
+        if charts.n_unknown_tags:
+            warnings.warn(
+                f"{charts.n_unknown_tags} given tags were never seen in training and "
+                "are ignored",
+                TreebankWarning,
+                stacklevel=3,
+            )
+        return charts
 
     def predict(self, treebank, *, n_jobs=None):
         """Parse all sentences.

@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk._kernels import _coarse as kernel
 from lpcfg_sk._kernels._chart_forest import Forest, build_forest
+from lpcfg_sk._kernels._coarse_inside import coarse_inside
+from lpcfg_sk._kernels._coarse_outside import coarse_outside, live_items
+from lpcfg_sk._kernels._coarse_tables import ROW, fill_tags, word_rules
 from lpcfg_sk.decoding._tables import coarse_tables, rule_tables
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.treebank._labels import decode_label
@@ -33,16 +35,13 @@ class PrunedChart(NamedTuple):
     forest : Forest or None
         Items and their derivations; None where the sentence has no parse.
     as_unknown : ndarray of bool, shape (n,)
-        Words that are taken as unknown ones.
-    log_prob : float
-        Log probability of the sentence under the pruning grammar; nan in a full
-        chart.
+        Words that are taken as unknown ones, because they are, or because they never
+        have the tag that was given.
     """
 
     n: int
     forest: Forest
     as_unknown: np.ndarray
-    log_prob: float
 
 
 class ChartPruner:
@@ -93,8 +92,8 @@ class ChartPruner:
         self._weight = weight
         self.tables = coarse_tables(arrays, weight, root)
         n_labels = len(arrays.n_states)
-        n_rows = -(-len(self.tables.right_label) // kernel.ROW)
-        self._stride = kernel.ROW * max(n_rows, 1)
+        n_rows = -(-len(self.tables.right_label) // ROW)
+        self._stride = ROW * max(n_rows, 1)
         self._root = np.zeros(n_labels)
         self._root[arrays.root_label] = root
         self.unknown_weight = unknown_weights(arrays)
@@ -143,20 +142,25 @@ class ChartPruner:
         leaf, as_unknown = self._leaves(words, tags)
         threshold = self.threshold
         while True:
-            log_prob, forest = self._forest(leaf.copy(), threshold, name)
+            total, forest = self._forest(leaf.copy(), threshold, name)
             if forest is not None or threshold == 0.0:
-                return PrunedChart(n, forest, as_unknown, log_prob)
-            threshold = threshold * _LOWER if threshold > _LOWEST else 0.0
+                return PrunedChart(n, forest, as_unknown)
+            # Without any mass it was the beam that cut all trees, or there are none.
+            lower = total > 0.0 and threshold > _LOWEST
+            threshold = threshold * _LOWER if lower else 0.0
 
     def _forest(self, leaf, threshold, name):
-        """Return log probability and forest of what reaches the threshold."""
+        """Return the scaled total, and the forest of what reaches the threshold.
+
+        The forest is None where it has no tree.
+        """
         n, tables, full = len(leaf), self.tables, self.threshold == 0.0
         n_spans = n * (n + 1) // 2
         n_wide = len(tables.wide_label)
         exponent = np.zeros(n_spans, dtype=np.int32)
         alive = np.zeros(n_spans, dtype=np.bool_)
         beam = threshold * _BEAM
-        rules = kernel.word_rules(tables, leaf, full, beam, exponent, alive)
+        rules = word_rules(tables, leaf, full, beam, exponent, alive)
         offset = np.empty(n_spans + 1, dtype=np.int64)
         label = np.empty(n_spans * n_wide, dtype=np.int32)
         value = np.empty(n_spans * n_wide)
@@ -165,7 +169,7 @@ class ChartPruner:
         rights = np.empty((n_spans, self._stride), dtype=np.float32)
         items = (offset, label, value, left_offset, left_item, rights)
         chart = (exponent, alive, *items)
-        count = kernel.coarse_inside(n, tables, *rules, leaf, full, beam, *chart)
+        count = coarse_inside(n, tables, *rules, leaf, full, beam, *chart)
         root = self._root[tables.wide_label]
         leaf_mass = np.zeros_like(leaf)
         if n == 1:
@@ -175,14 +179,14 @@ class ChartPruner:
             top = slice(*offset[-2:])
             total = value[top] @ root[label[top]]
         if not total > 0.0:
-            return -np.inf, None
+            return 0.0, None
         beta = np.zeros(count)
         floor = total * threshold * _FLOOR
-        kernel.coarse_outside(
+        coarse_outside(
             n, tables, *rules, leaf, full, floor, root, *chart, beta, leaf_mass
         )
         live_offset = np.empty(n_spans + 1, dtype=np.int64)
-        live = kernel.live_items(
+        live = live_items(
             n,
             tables,
             leaf,
@@ -208,16 +212,14 @@ class ChartPruner:
         )
         if not fits:
             self.check_memory(self.max_memory + 1, n, name)
-        if not self._root[forest.item_label[slice(*forest.item_offset[-2:])]].any():
-            return -np.inf, None
-        log_prob = np.nan if full else np.log(total) + exponent[-1] * np.log(2.0)
-        return log_prob, forest
+        top = forest.item_label[slice(*forest.item_offset[-2:])]
+        return total, forest if self._root[top].any() else None
 
     def _leaves(self, words, tags):
         arrays = self.grammar.arrays
         leaf = np.zeros((len(words), len(self._root)))
         as_unknown = np.zeros(len(words), dtype=np.bool_)
-        kernel.fill_tags(
+        fill_tags(
             words,
             tags,
             self._tag_of_label,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lpcfg_sk._kernels._chart_forest import RuleTables, fill_pair_slots
-from lpcfg_sk._kernels._coarse import CoarseTables
+from lpcfg_sk._kernels._coarse_tables import CoarseTables
 from lpcfg_sk.grammar._arrays import offsets
 
 
@@ -117,4 +117,4 @@ def expected_counts(arrays, probabilities, root, n_steps=200):
         total += level
         if not 1e-12 * total.sum() < level.sum() < 1e100:
             break
-    return total / total.sum()
+    return total / max(total.sum(), np.finfo(float).tiny)

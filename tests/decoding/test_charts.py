@@ -3,7 +3,9 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import LPCFG, Treebank
-from lpcfg_sk._kernels import _coarse as kernel
+from lpcfg_sk._kernels._coarse_inside import coarse_inside
+from lpcfg_sk._kernels._coarse_outside import coarse_outside
+from lpcfg_sk._kernels._coarse_tables import ROW, word_rules
 from lpcfg_sk.decoding._charts import (
     ChartModel,
     SentenceCharts,
@@ -176,9 +178,10 @@ def test_unparsable_sentence():
         {("A", "x"): [1.0], ("B", "y"): [1.0]},
         {"S": [1.0]},
     )
-    treebank = Treebank([["y", "x"], ["x", "y"]])
-    np.testing.assert_array_equal(sentence_log_prob(grammar, treebank), [-np.inf, 0.0])
-    assert [len(frame) for frame in marginals(grammar, treebank)] == [0, 3]
+    treebank = Treebank([["y", "x"], ["x", "y"], ["x", "never seen"]])
+    logs = sentence_log_prob(grammar, treebank)
+    np.testing.assert_array_equal(logs, [-np.inf, 0.0, -np.inf])
+    assert [len(frame) for frame in marginals(grammar, treebank)] == [0, 3, 0]
 
 
 def test_empty_sentence_is_named():
@@ -208,19 +211,19 @@ def test_coarse_kernels_equal_dictionaries(seed, boolean):
         leaf, _ = pruner._leaves(words, np.full(n, -1, dtype=np.int32))
         exponent = np.zeros(n_spans, dtype=np.int32)
         alive = np.zeros(n_spans, dtype=np.bool_)
-        rules = kernel.word_rules(tables, leaf, boolean, 0.0, exponent, alive)
+        rules = word_rules(tables, leaf, boolean, 0.0, exponent, alive)
         offset, left_offset = np.zeros((2, n_spans + 1), dtype=np.int64)
         label, left_item = np.zeros((2, n_spans * n_wide), dtype=np.int32)
         value = np.zeros(n_spans * n_wide)
-        rights = np.zeros((n_spans, kernel.ROW), dtype=np.float32)
+        rights = np.zeros((n_spans, ROW), dtype=np.float32)
         chart = (exponent, alive, offset, label, value, left_offset, left_item, rights)
         common = (n, tables, *rules, leaf, boolean)
-        count = kernel.coarse_inside(*common, 0.0, *chart)
+        count = coarse_inside(*common, 0.0, *chart)
         beta, leaf_mass = np.zeros(count), np.zeros_like(leaf)
         root = pruner._root[tables.wide_label]
         if n == 1:
             leaf_mass[0] = leaf[0] * pruner._root
-        kernel.coarse_outside(*common, 0.0, root, *chart, beta, leaf_mass)
+        coarse_outside(*common, 0.0, root, *chart, beta, leaf_mass)
         start, stop = span_bounds(n)
         got, mass = {}, {}
         for i, a in zip(*np.nonzero(leaf), strict=True):
