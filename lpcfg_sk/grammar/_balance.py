@@ -64,7 +64,7 @@ def balance(context, tree, rank_tol):
     Parameters
     ----------
     context, tree : ndarray of float64, shape (n, n)
-        The Gram matrices G_C and G_T, with positive diagonals.
+        The Gram matrices G_C and G_T.
     rank_tol : float or None
         Singular values up to this share of the largest one are taken as zero;
         where None, those that rounding alone explains.
@@ -87,11 +87,13 @@ def balance(context, tree, rank_tol):
     and this keeps their relative accuracy where eigenvectors would mix them with
     rounding errors of the frequent ones.
     """
-    sizes = [np.sqrt(np.diagonal(g)) for g in (context, tree)]
+    sizes = [np.sqrt(np.maximum(np.diagonal(g), 0.0)) for g in (context, tree)]
     order = np.argsort(-(sizes[0] * sizes[1]), kind="stable")
     left = _root(context, sizes[0], order)
     right = _root(tree, sizes[1], order)
     core = left.T @ right
+    if not core.any():
+        return Balance(np.zeros(0), right[:, :0], left[:, :0])
     u, d, v = _jacobi_svd(core)
     if rank_tol is None:
         rank = _scaled_rank(core)
@@ -103,7 +105,7 @@ def balance(context, tree, rank_tol):
 
 def _root(gram, size, order):
     """A factor R with R Rᵀ = gram, triangular up to the order of the rows."""
-    sizes = size[order]
+    sizes = np.where(size > 0, size, 1.0)[order]
     unit = gram[np.ix_(order, order)] / np.outer(sizes, sizes)
     lower = semidefinite_cholesky(unit, _PIVOT_TOL)
     lower = sizes[:, None] * lower[:, np.diagonal(lower) > 0]

@@ -296,9 +296,15 @@ def inner_product(first, second):
         return float(alpha1 @ gram1.tree @ alpha1)
     tensors1, tensors2 = _same_labels(first, tensors1, second, tensors2)
     omega1, omega2 = _same_words(first, parts[0][2], second, parts[1][2])
-    units = [np.sqrt(np.diagonal(g.tree)) for g in (gram1, gram2)]
+    units = [_units(g.tree) for g in (gram1, gram2)]
     cross = cross_gram(tensors1, omega1, tensors2, omega2, units)
     return float(alpha1 @ cross @ alpha2)
+
+
+def _units(gram):
+    """Square roots of the diagonal, 1 where a state has no weight."""
+    size = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    return np.where(size > 0, size, 1.0)
 
 
 def _same_labels(first, tensors1, second, tensors2):
@@ -363,8 +369,7 @@ def _difference(first, second):
     n = first.n_states
     alpha, omega = both.alpha, both.omega_matrix
     cross, own = _cross(first, second), second.analysis().gram.tree
-    size = np.sqrt(np.maximum(np.diagonal(own), 0.0))
-    unit = np.where(size > 0, size, 1.0)
+    unit = _units(own)
     inverse = np.linalg.pinv(own / np.outer(unit, unit), rcond=1e-10, hermitian=True)
     shift = (cross / unit) @ inverse / unit
     basis = np.eye(len(alpha))
@@ -382,8 +387,5 @@ def _difference(first, second):
 def _cross(first, second):
     tensors = _same_labels(first, first.tensors, second, second.tensors)
     omegas = _same_words(first, first.omega_matrix, second, second.omega_matrix)
-    units = []
-    for wta in (first, second):
-        size = np.sqrt(np.diagonal(wta.gram_matrices().tree))
-        units.append(np.where(size > 0, size, 1.0))
+    units = [_units(w.gram_matrices().tree) for w in (first, second)]
     return cross_gram(tensors[0], omegas[0], tensors[1], omegas[1], units)

@@ -4,6 +4,8 @@ import numpy as np
 
 __all__ = ["observed_basis", "reached_basis", "reduced_parts"]
 
+#: Products of unit vectors this far below the size of T are rounding errors.
+_ZERO_TOL = 1e-14
 #: A unit vector this close to the span of others belongs to it.
 _SPAN_TOL = 1e-9
 
@@ -54,7 +56,8 @@ def reached_basis(alpha, tensors, omega):
     -------
     ndarray of float64, shape (n, rank)
     """
-    basis = _extend(np.zeros((len(alpha), 0)), omega)
+    basis = _extend(np.zeros((len(alpha), 0)), omega, 0.0)
+    floors = [_ZERO_TOL * np.linalg.norm(t.to_dense()) for t in tensors]
     done = 0
     while done < basis.shape[1]:
         rows = basis.T
@@ -66,8 +69,8 @@ def reached_basis(alpha, tensors, omega):
             [np.tile(old, (len(new), 1)), np.repeat(new, len(old), 0)]
         )
         done = basis.shape[1]
-        for tensor in tensors:
-            basis = _extend(basis, tensor.apply(left, right))
+        for tensor, floor in zip(tensors, floors, strict=True):
+            basis = _extend(basis, tensor.apply(left, right), floor)
     return basis
 
 
@@ -84,24 +87,25 @@ def observed_basis(alpha, tensors, omega):
     ndarray of float64, shape (n, rank)
     """
     n = len(alpha)
-    basis = _extend(np.zeros((n, 0)), alpha[None, :])
+    basis = _extend(np.zeros((n, 0)), alpha[None, :], 0.0)
     done = 0
-    slabs = [np.asarray(t.to_dense()) for t in tensors]
+    arrays = [t.to_dense() for t in tensors]
     while done < basis.shape[1]:
         new = basis[:, done:]
         done = basis.shape[1]
-        for array in slabs:
+        for array in arrays:
+            floor = _ZERO_TOL * np.linalg.norm(array)
             through = np.einsum("ijk,im->mjk", array, new)
-            basis = _extend(basis, through.reshape(-1, n))
-            basis = _extend(basis, through.transpose(0, 2, 1).reshape(-1, n))
+            basis = _extend(basis, through.reshape(-1, n), floor)
+            basis = _extend(basis, through.transpose(0, 2, 1).reshape(-1, n), floor)
     return basis
 
 
-def _extend(basis, rows):
-    """Add to an orthonormal basis what some vectors have outside its span."""
+def _extend(basis, rows, floor):
+    """Add to an orthonormal basis what vectors above a size have outside its span."""
     n = basis.shape[0]
     norms = np.linalg.norm(rows, axis=1)
-    rows = rows[norms > 0] / norms[norms > 0, None]
+    rows = rows[norms > floor] / norms[norms > floor, None]
     rest = rows - (rows @ basis) @ basis.T
     while len(rest) and basis.shape[1] < n:
         norms = np.linalg.norm(rest, axis=1)

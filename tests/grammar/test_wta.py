@@ -433,6 +433,27 @@ def test_the_zero_function():
     np.testing.assert_array_equal(wta.gram_matrices().context, np.zeros((2, 2)))
 
 
+def test_weights_that_cancel():
+    # no weight is zero, but f is
+    wta = WTA([1.0, -1.0], np.full((2, 2, 2), 0.1), {"a": [0.5, 0.5]})
+    assert wta.singular_values().shape == (0,)
+    assert wta.norm() == 0
+    assert wta.truncate(2).value(["(P a)"]) == 0
+    # contexts of state 1 cancel
+    T = np.zeros((3, 3, 3))
+    T[0, 1, 0], T[0, 1, 2] = 0.1, -0.1
+    wta = WTA([1.0, 0.0, 1.0], T, {"a": [1.0, 1.0, 1.0]})
+    assert wta.gram_matrices().context[1, 1] == 0
+    np.testing.assert_allclose(wta.singular_values(), [2.0], rtol=SUM)
+    assert wta.minimize().n_states == 1
+    other = WTA([2.0], [[[0.0]]], {"a": [1.0]})
+    assert wta.distance(other) < 1e-12
+    strange = WTA([1.0], [[[0.1]]], {"b": [1.0]})
+    np.testing.assert_allclose(
+        wta.distance(strange) ** 2, 4 + strange.norm() ** 2, rtol=SUM
+    )
+
+
 @pytest.mark.parametrize("method", ["auto", "inner", "difference"])
 @pytest.mark.parametrize("labels", [None, "XY"])
 def test_distance_by_enumeration(rng, labels, method):
