@@ -142,7 +142,7 @@ class Parser:
             return flat_brackets(self.brackets, *charts.last_resort(row)), False
         return bracket_tree(self.brackets, brackets, self.bracket_penalty), True
 
-    def bracket_marginals(self, charts, row):
+    def bracket_marginals(self, charts, row, *, pruned=None):
         """Marginals of the original brackets of a row.
 
         Parameters
@@ -151,13 +151,15 @@ class Parser:
             Charts of :meth:`charts`.
         row : int
             Which sentence.
+        pruned : PrunedChart, default=None
+            Pruned chart of the row, where another grammar has made it already.
 
         Returns
         -------
         Brackets or None
             None for a sentence without a parse.
         """
-        chart = charts.chart(row)
+        chart = charts.chart(row, pruned=pruned)
         if chart is None or not usable(chart):
             return None
         forest = chart.forest
