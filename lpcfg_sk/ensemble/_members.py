@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from lpcfg_sk.decoding._charts import SentenceCharts
+from lpcfg_sk.decoding._brackets import flat_brackets
 
 __all__ = ["MemberGroup", "group_members", "prepare", "unfrozen"]
 
@@ -92,16 +92,19 @@ class GroupCharts:
     def __init__(self, numbers, parsers, treebank):
         self.numbers = numbers
         self.parsers = parsers
-        self.charts = [SentenceCharts(p.model, treebank) for p in parsers]
+        self.charts = [parser.charts(treebank) for parser in parsers]
 
     def brackets(self, row):
-        """Yield (member number, bracket table, brackets, whether it has a parse)."""
+        """Yield (member number, its brackets or None where it has no parse)."""
         pruned = self.charts[0].pruned(row)
         for number, parser, charts in zip(
             self.numbers, self.parsers, self.charts, strict=True
         ):
-            brackets, ok = parser.bracket_marginals(charts, row, pruned=pruned)
-            yield number, parser.brackets, brackets, ok
+            yield number, parser.bracket_marginals(charts, row, pruned=pruned)
+
+    def flat_tree(self, row):
+        """Nodes of a flat tree, in the numbering of the first member."""
+        return flat_brackets(self.parsers[0].brackets, *self.charts[0].last_resort(row))
 
 
 def group_members(estimators):

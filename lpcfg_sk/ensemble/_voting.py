@@ -187,10 +187,9 @@ class VotingParser(_BaseComposition):
 
         def tree(row):
             brackets, left_out = ballot.count(row)
-            return (
-                bracket_tree(ballot.table, brackets, self.bracket_penalty, ballot.root),
-                left_out,
-            )
+            if brackets is None:
+                return ballot.flat_tree(row), left_out
+            return bracket_tree(ballot.table, brackets, self.bracket_penalty), left_out
 
         rows = map_sentences(tree, X, n_jobs=self.n_jobs)
         self._report([left_out for _, left_out in rows], ballot)
@@ -209,16 +208,17 @@ class VotingParser(_BaseComposition):
         Returns
         -------
         frames : list of DataFrame
-            One a sentence, with the columns label, start, end, marginal and tag.
+            One a sentence, with the columns label, start, end, marginal and tag;
+            without rows for a sentence that no member parses.
         """
         X = self._check(X)
         ballot = _Ballot(self.estimators_, self._shares(), X)
-        rows = map_sentences(
-            lambda row: bracket_frame(ballot.table, ballot.count(row)[0]),
-            X,
-            n_jobs=self.n_jobs,
-        )
-        return list(rows)
+
+        def frame(row):
+            brackets, _ = ballot.count(row)
+            return bracket_frame(ballot.table, brackets or ballot.nothing)
+
+        return map_sentences(frame, X, n_jobs=self.n_jobs)
 
     def score(self, X, y=None, *, sample_weight=None):
         """Labelled F1 of the predicted trees.
@@ -291,17 +291,41 @@ class _Ballot:
         self.table, self.brackets_of, self.tags_of = _union(
             [tables[k] for k in range(self.n)]
         )
-        first = self.groups[0].parsers[0].brackets.wide_bracket[:1]
-        self.root = int(self.brackets_of[0][first[0]]) if len(first) else -1
+        empty = np.zeros(0)
+        self.nothing = Brackets(
+            0,
+            np.zeros(1, dtype=np.int64),
+            empty.astype(np.int32),
+            empty,
+            empty,
+            np.zeros((0, len(self.table.tag_names))),
+        )
 
     def count(self, row):
         """Weighted mean of the members' brackets, and who did not vote."""
         parts, left_out = [], []
         for group in self.groups:
-            for number, _, brackets, ok in group.brackets(row):
-                (parts if ok else left_out).append((number, brackets))
-        chosen = sorted(parts or left_out[:1], key=lambda part: part[0])
-        return self._mean(chosen), [number for number, _ in left_out]
+            for number, brackets in group.brackets(row):
+                if brackets is None:
+                    left_out.append(number)
+                else:
+                    parts.append((number, brackets))
+        if not parts:
+            return None, left_out
+        return self._mean(sorted(parts, key=lambda part: part[0])), left_out
+
+    def flat_tree(self, row):
+        """Nodes of a flat tree for a sentence that nobody parses."""
+        group = self.groups[0]
+        nodes = group.flat_tree(row)
+        names = np.concatenate(
+            [
+                self.brackets_of[group.numbers[0]],
+                self.tags_of[group.numbers[0]] + len(self.table.names),
+            ]
+        )
+        nodes[0] = names[nodes[0]]
+        return nodes
 
     def _mean(self, parts):
         total = sum(self.shares[number] for number, _ in parts)
