@@ -216,7 +216,7 @@ class VotingParser(_BaseComposition):
 
         def frame(row):
             brackets, _ = ballot.count(row)
-            return bracket_frame(ballot.table, brackets or ballot.nothing)
+            return bracket_frame(ballot.table, brackets)
 
         return map_sentences(frame, X, n_jobs=self.n_jobs)
 
@@ -290,15 +290,6 @@ class _Ballot:
                 tables[number] = parser.brackets
         self.table, self.brackets_of, self.tags_of = _union(
             [tables[k] for k in range(self.n)]
-        )
-        empty = np.zeros(0)
-        self.nothing = Brackets(
-            0,
-            np.zeros(1, dtype=np.int64),
-            empty.astype(np.int32),
-            empty,
-            empty,
-            np.zeros((0, len(self.table.tag_names))),
         )
 
     def count(self, row):
