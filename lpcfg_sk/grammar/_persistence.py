@@ -1,9 +1,14 @@
 """Models on disk: arrays and a JSON header, never pickle."""
 
+import io
 import json
+import math
 import os
 import secrets
+import struct
+import tokenize
 import zipfile
+import zlib
 
 import numpy as np
 
@@ -13,6 +18,27 @@ __all__ = ["load_arrays", "save_arrays"]
 
 _HEADER = "header"
 _FORMAT = "lpcfg_sk"
+_SUFFIX = ".npy"
+
+#: What zipfile, zlib and numpy raise for files that are not what they should be.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    tokenize.TokenError,
+    ValueError,
+    EOFError,
+    OSError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    TypeError,
+    NotImplementedError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    SyntaxError,
+)
 
 
 def save_arrays(path, kind, version, meta, arrays):
@@ -89,23 +115,17 @@ def load_arrays(path, kind, version):
         If there is no such file.
     ValueError
         If the file is foreign, damaged, of another kind or too new.
+
+    Notes
+    -----
+    The content is not trusted: no objects are made, compressed archives are refused,
+    and no header makes it allocate more than the size of the file.
     """
     path = os.fspath(path)
     with open(path, "rb") as file:
         try:
-            with np.load(file, allow_pickle=False) as archive:
-                stored = {name: archive[name] for name in archive.files}
-        except (
-            zipfile.BadZipFile,
-            ValueError,
-            EOFError,
-            OSError,
-            KeyError,
-            AttributeError,
-            TypeError,
-            NotImplementedError,
-            SyntaxError,
-        ) as error:
+            stored = _read_archive(file)
+        except _DAMAGE as error:
             raise ValueError(
                 f"{path} is not a readable lpcfg_sk file: it is damaged, cut short "
                 f"or something else ({error}). Save the model again."
@@ -116,7 +136,7 @@ def load_arrays(path, kind, version):
         meta, names = header["meta"], header["arrays"]
         if header["format"] != _FORMAT:
             raise ValueError(f"format {header['format']!r}")
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path} was not written by lpcfg_sk: its header is missing or unreadable "
             f"({error})."
@@ -134,3 +154,38 @@ def load_arrays(path, kind, version):
             f"{path} is damaged: expected the arrays {names}, found {sorted(stored)}."
         )
     return found_version, meta, stored
+
+
+def _read_archive(file):
+    """Arrays of an archive by name, in memory of no more than the file's own size."""
+    size = os.fstat(file.fileno()).st_size
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        # What this library writes is not compressed. Then nothing can unfold to more
+        # than the file holds, unless members share their bytes.
+        if any(m.compress_type != zipfile.ZIP_STORED for m in members):
+            raise ValueError("an array is compressed")
+        if sum(m.file_size for m in members) > size:
+            raise ValueError("its arrays claim to be larger than the file")
+        stored = {m.filename: _read_array(archive.read(m)) for m in members}
+    if len(stored) != len(members):
+        raise ValueError("two arrays have one name")
+    if not all(name.endswith(_SUFFIX) for name in stored):
+        raise ValueError("it holds other files than arrays")
+    return {name.removesuffix(_SUFFIX): array for name, array in stored.items()}
+
+
+def _read_array(content):
+    """Array of a ``.npy`` file, whose header is believed only as far as it fits."""
+    stream = io.BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    if version != (1, 0):
+        raise ValueError(f"an array of .npy version {version}")
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+    start = stream.tell()
+    if dtype.kind not in "biufc" or min(shape, default=0) < 0:
+        raise ValueError(f"an array of dtype {dtype} and shape {shape}")
+    if math.prod(shape) * dtype.itemsize != len(content) - start:
+        raise ValueError(f"{len(content) - start} bytes for an array of shape {shape}")
+    flat = np.frombuffer(content, dtype=dtype, offset=start).copy()
+    return flat.reshape(shape, order="F" if by_columns else "C")

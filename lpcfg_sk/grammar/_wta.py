@@ -7,16 +7,11 @@ from types import MappingProxyType
 import numpy as np
 
 from lpcfg_sk.grammar._persistence import load_arrays, save_arrays
-from lpcfg_sk.grammar._tensors import (
-    CPTensor,
-    DenseTensor,
-    SparseTensor,
-    add,
-    as_tensor,
-)
+from lpcfg_sk.grammar._tensors import add, as_tensor
 from lpcfg_sk.grammar._wta_algebra import product_parts, sum_parts
 from lpcfg_sk.grammar._wta_chart import SpanChart
 from lpcfg_sk.grammar._wta_convert import automaton_of_grammar, grammar_of_automaton
+from lpcfg_sk.grammar._wta_files import automaton_data, automaton_parts
 from lpcfg_sk.grammar._wta_sums import SumsOverTrees
 from lpcfg_sk.grammar._wta_values import tree_log_values
 from lpcfg_sk.treebank import SymbolTable
@@ -437,17 +432,7 @@ class WTA(SumsOverTrees):
         path : str or path-like
             Where to write.
         """
-        arrays = {"alpha": self.alpha, "omega": self.omega_matrix}
-        for number, tensor in enumerate(self.tensors):
-            for name, array in tensor.arrays().items():
-                arrays[f"T{number}_{name}"] = array
-        meta = {
-            "words": list(self.words),
-            "labels": None if self.labels is None else list(self.labels),
-            "kinds": [t.kind for t in self.tensors],
-            "unknown_word": self.unknown_word,
-            "states": None if self.states is None else list(self.states),
-        }
+        meta, arrays = automaton_data(self)
         save_arrays(path, _KIND, _VERSION, meta, arrays)
 
     @classmethod
@@ -462,29 +447,20 @@ class WTA(SumsOverTrees):
         Returns
         -------
         WTA
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, foreign, too new, or its content is not a
+            valid automaton.
         """
         _, meta, arrays = load_arrays(path, _KIND, _VERSION)
-        n = len(arrays["alpha"])
-        tensors = []
-        for number, kind in enumerate(meta["kinds"]):
-            head = f"T{number}_"
-            parts = {k.removeprefix(head): v for k, v in arrays.items() if head in k}
-            if kind == "sparse":
-                tensors.append(SparseTensor(**parts, n=n))
-            elif kind == "cp":
-                tensors.append(CPTensor(**parts))
-            else:
-                tensors.append(DenseTensor(parts["dense"]))
-        labels = meta["labels"]
-        return cls._build(
-            arrays["alpha"],
-            tensors,
-            arrays["omega"],
-            meta["words"],
-            None if labels is None else tuple(labels),
-            meta["unknown_word"],
-            meta["states"],
-        )
+        try:
+            return cls._build(*automaton_parts(meta, arrays))
+        except ValueError as error:
+            raise ValueError(
+                f"{path} does not hold a valid automaton: {error}"
+            ) from error
 
 
 def _vector(values, name, n=None):
