@@ -14,7 +14,7 @@ __all__ = [
 
 
 class TreebankFormatError(ValueError):
-    """Text that is not a treebank, with the place where that shows.
+    r"""Text that is not a treebank, with the place where that shows.
 
     Parameters
     ----------
@@ -26,6 +26,16 @@ class TreebankFormatError(ValueError):
         Position of the fault, counted from 1.
     tree : int, default=None
         Number of the tree within the input, counted from 1.
+
+    Examples
+    --------
+    >>> import io
+    >>> from lpcfg_sk import TreebankFormatError, read_treebank
+    >>> try:
+    ...     read_treebank(io.StringIO("(S (A a) (B b))\n(S (A a)"))
+    ... except TreebankFormatError as error:
+    ...     print(error.line, error.tree)
+    2 2
     """
 
     def __init__(self, message, file=None, line=None, column=None, tree=None):
@@ -48,16 +58,63 @@ class TreebankFormatError(ValueError):
 
 
 class TreebankWarning(UserWarning):
-    """Something in a treebank was left out or mended, and counted."""
+    r"""Something in a treebank was left out or mended, and counted.
+
+    Examples
+    --------
+    >>> import io, warnings
+    >>> from lpcfg_sk import read_treebank
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     trees = read_treebank(io.StringIO("(S (A a))\n(S (A a)"), on_error="skip")
+    >>> len(trees), caught[0].category.__name__
+    (1, 'TreebankWarning')
+    """
 
 
 class ParseFailureWarning(UserWarning):
-    """Some sentences have no parse under the grammar."""
+    """Some sentences have no parse under the grammar.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from lpcfg_sk import PCFG, Treebank
+    >>> parser = PCFG().fit(Treebank(["(S (A a) (B b))"]))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     trees = parser.predict([["a", "b", "a"]])
+    >>> caught[0].category.__name__
+    'ParseFailureWarning'
+    """
 
 
 class ChartMemoryError(MemoryError):
-    """A chart would not fit the memory that the user allows."""
+    """A chart would not fit the memory that the user allows.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import PCFG, Treebank
+    >>> from lpcfg_sk.exceptions import ChartMemoryError
+    >>> parser = PCFG(max_memory=100).fit(Treebank(["(S (A a) (B b))"]))
+    >>> try:
+    ...     parser.predict([["a", "b"]])
+    ... except ChartMemoryError:
+    ...     print("too long")
+    too long
+    """
 
 
 class NotStronglyConvergentError(ValueError):
-    """A weighted tree automaton whose sums over all trees diverge."""
+    """A weighted tree automaton whose sums over all trees diverge.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import WTA
+    >>> from lpcfg_sk.exceptions import NotStronglyConvergentError
+    >>> wta = WTA([1.0], [[[1.0]]], {"x": [1.0]})
+    >>> try:
+    ...     wta.gram_matrices()
+    ... except NotStronglyConvergentError:
+    ...     print("no singular values")
+    no singular values
+    """

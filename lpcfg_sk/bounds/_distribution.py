@@ -32,6 +32,14 @@ class DistributionConstants(NamedTuple):
         Λ(k)² r^k ≤ q^k. Not less than 1 where the assumption fails.
     B : float
         Largest expected count of a rule in a derivation.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.bounds import distribution_constants
+    >>> constants = distribution_constants(Treebank(["(S (A a) (S b))", "(S b)"]))
+    >>> constants.alpha, constants.q < 1
+    (1.5, True)
     """
 
     alpha: float
@@ -57,6 +65,13 @@ class TailFit(NamedTuple):
     points : DataFrame
         One row a length of the tail: ``frequency``, ``curve``, and ``held_out``, the
         frequency in data that the fit has not seen (nan where there is none).
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import tail_fit
+    >>> fit = tail_fit([["a"] * l for l in (1, 1, 1, 1, 2, 2, 3, 4)])
+    >>> fit.mode, fit.points.index.tolist()
+    (1, [2, 3, 4])
     """
 
     c: float

@@ -58,6 +58,13 @@ class Boundedness(NamedTuple):
     beta : float
         The largest β such that ``eps_bound`` is at most m'^(-β log m') for all
         m' ≥ m; negative where m is too small for any.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import boundedness
+    >>> result = boundedness(1000, s=1.5, N=10, L=1.0, q=0.8)
+    >>> round(result.K, 1)
+    4944.3
     """
 
     K: float
@@ -77,6 +84,13 @@ class Tightness(NamedTuple):
     M : float
         From this m on, ``tail_mass`` is at most ``eps_tail``, and the proposition
         holds.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import tightness
+    >>> result = tightness(10_000, s=1.5, N=10, L=1.0, q=0.8)
+    >>> result.tail_mass < result.eps_tail
+    True
     """
 
     eps_tail: float

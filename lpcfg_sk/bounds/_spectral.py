@@ -267,6 +267,16 @@ def separability_report(estimator):
     -----
     The theorem's σ is the smallest of the column ``sigma_m``. Constants are worst
     cases: a treebank for which most rows say "limits" may still give a good parser.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import SpectralLPCFG, make_parser
+    >>> from lpcfg_sk.bounds import separability_report
+    >>> from lpcfg_sk.datasets import load_toy
+    >>> parser = make_parser(SpectralLPCFG(4)).fit(load_toy(60))
+    >>> report = separability_report(parser)
+    >>> bool((report["sigma_m"] <= report["sigma_1"]).all())
+    True
     """
     model = estimator[-1] if hasattr(estimator, "steps") else estimator
     check_is_fitted(model, "projections_")

@@ -29,6 +29,12 @@ class SVTAWeightBounds(NamedTuple):
         Of α, of every ω_σ, and of ω(t) and α(c) for all trees and contexts.
     transition : ndarray of float64, shape (n, n, n)
         Of T.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import svta_weight_bounds
+    >>> svta_weight_bounds([4.0, 1.0]).transition.shape
+    (2, 2, 2)
     """
 
     state: np.ndarray

@@ -49,7 +49,7 @@ class VotingParser(_BaseComposition):
         Weights of the votes; equal ones where None. A weight of zero leaves a member
         out.
     bracket_penalty : float, default=0.43
-        λ: a bracket must have more than this share of the votes. About half of the F1
+        A bracket must have more than this share λ of the votes. About half of the F1
         to be expected.
     n_jobs : int, default=None
         Number of threads. Does not change a bit of the result.
@@ -92,11 +92,32 @@ class VotingParser(_BaseComposition):
         self.n_jobs = n_jobs
 
     def get_params(self, deep=True):
-        """Parameters, and with `deep` those of the members as ``name__parameter``."""
+        """Parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to give those of the members too, as ``name__parameter``.
+
+        Returns
+        -------
+        params : dict
+            Parameters and their values.
+        """
         return self._get_params("estimators", deep=deep)
 
     def set_params(self, **params):
-        """Set parameters, members by name, or parameters of members."""
+        """Set parameters, members by name, or parameters of members.
+
+        Parameters
+        ----------
+        **params
+            Values by name.
+
+        Returns
+        -------
+        self : VotingParser
+        """
         self._set_params("estimators", **params)
         return self
 

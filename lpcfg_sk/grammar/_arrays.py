@@ -38,6 +38,19 @@ class GrammarArrays(NamedTuple):
         Root entry k has the vector ``root[root_offset[k]:root_offset[k + 1]]``.
     root : ndarray of float64
         All root vectors.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import LPCFG
+    >>> grammar = LPCFG.from_parameters(
+    ...     binary={("S", "A", "A"): [[[1.0]]]},
+    ...     lexical={("A", "x"): [0.25], ("A", "y"): [0.75]},
+    ...     root={"S": [1.0]},
+    ... )
+    >>> grammar.arrays.lexical
+    array([0.25, 0.75])
+    >>> grammar.arrays.rule_parent
+    array([1], dtype=int32)
     """
 
     n_states: np.ndarray

@@ -19,6 +19,15 @@ class Rule(NamedTuple):
         The symbols that it is rewritten to.
     terminal : tuple of bool
         Which of these symbols are terminals.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import CFG
+    >>> rule = CFG.from_string("S -> 'a' S | 'b'").rules[0]
+    >>> rule.lhs, rule.rhs, rule.terminal
+    ('S', ('a', 'S'), (True, False))
+    >>> print(rule)
+    S -> 'a' S
     """
 
     lhs: str
@@ -284,7 +293,13 @@ class CFG:
         return BinaryNormalForm(self)
 
     def tables(self):
-        """Integer tables that the kernels read, made once."""
+        """Integer tables that the kernels read, made once.
+
+        Returns
+        -------
+        CFGTables
+            Rules and symbols as arrays.
+        """
         if self._tables is None:
             from lpcfg_sk.grammar._cfg_tables import make_tables
 

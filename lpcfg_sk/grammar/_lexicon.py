@@ -69,6 +69,17 @@ def smooth_lexicon(index, n_states, vectors, *, weight=None, alpha=1.0):
     word is a class, or, without :class:`RareWords`, the mean over all words, each
     counted once. The unknown word has the open-class distribution and the weight
     of one token.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.grammar import RuleIndex, smooth_lexicon
+    >>> index = RuleIndex.from_treebank(Treebank(["(S (A x) (B y))"] * 3))
+    >>> counts = index.lexical_counts()
+    >>> states = np.ones(len(index.nonterminals), int)
+    >>> bool(smooth_lexicon(index, states, counts).lexical.sum() > counts.sum())
+    True
     """
     m = np.asarray(n_states, dtype=np.int64)
     if alpha == 0:

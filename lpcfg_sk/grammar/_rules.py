@@ -174,13 +174,35 @@ class RuleIndex(NamedTuple):
         return len(self.rule_parent)
 
     def node_weight(self, weight=None):
-        """Return the weight of each node's tree (ones where `weight` is None)."""
+        """Return the weight of each node's tree (ones where `weight` is None).
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+
+        Returns
+        -------
+        ndarray of float64
+            One number a node.
+        """
         if weight is None:
             return np.ones(self.n_nodes)
         return np.repeat(np.asarray(weight, float), np.diff(self.node_offsets))
 
     def label_counts(self, weight=None):
-        """Return how often each nonterminal occurs, with weights a tree."""
+        """Return how often each nonterminal occurs, with weights a tree.
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+
+        Returns
+        -------
+        ndarray of float64
+            One number a nonterminal.
+        """
         return np.bincount(
             self.label,
             weights=self.node_weight(weight),
@@ -188,7 +210,18 @@ class RuleIndex(NamedTuple):
         )
 
     def rule_counts(self, weight=None):
-        """Return how often each binary rule occurs, with weights a tree."""
+        """Return how often each binary rule occurs, with weights a tree.
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+
+        Returns
+        -------
+        ndarray of float64
+            One number a binary rule.
+        """
         inner = self.rule >= 0
         return np.bincount(
             self.rule[inner],
@@ -197,7 +230,18 @@ class RuleIndex(NamedTuple):
         )
 
     def lexical_counts(self, weight=None):
-        """Return how often each lexical rule occurs, with weights a tree."""
+        """Return how often each lexical rule occurs, with weights a tree.
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+
+        Returns
+        -------
+        ndarray of float64
+            One number a lexical rule.
+        """
         leaf = self.entry >= 0
         return np.bincount(
             self.entry[leaf],
@@ -206,7 +250,18 @@ class RuleIndex(NamedTuple):
         )
 
     def root_counts(self, weight=None):
-        """Return how often each root entry occurs, with weights a tree."""
+        """Return how often each root entry occurs, with weights a tree.
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+
+        Returns
+        -------
+        ndarray of float64
+            One number a root entry.
+        """
         weight = np.ones(self.n_trees) if weight is None else weight
         return np.bincount(self.top, weights=weight, minlength=len(self.root_label))
 

@@ -497,11 +497,37 @@ class MarginEMPCFG(BaseEstimator):
         return counts
 
     def fit_transform(self, X, y=None, *, sample_weight=None):
-        """Fit, and give the expected rule counts of X."""
+        """Fit, and give the expected rule counts of X.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Rows to learn from.
+        y : None
+            Not used.
+        sample_weight : array-like of float, shape (n_rows,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        counts : csr_matrix of shape (n_rows, n_rules)
+            What :meth:`transform` gives.
+        """
         return self.fit(X, y, sample_weight=sample_weight).transform(X)
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the columns that `transform` gives: the rules."""
+        """Names of the columns that `transform` gives: the rules.
+
+        Parameters
+        ----------
+        input_features : None
+            Not used.
+
+        Returns
+        -------
+        names : ndarray of object
+            The rules as text.
+        """
         check_is_fitted(self)
         return self.theta_.index.to_numpy(dtype=object)
 

@@ -24,6 +24,13 @@ class BracketCounts(NamedTuple):
     matched, gold, test : ndarray of int64, shape (n_sentences,)
         Brackets that both trees have, brackets of the gold tree and of the
         predicted tree.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.metrics import bracket_counts
+    >>> trees = ["(S (NP (PRP I)) (VP (VBP am)))"]
+    >>> bracket_counts(trees, trees).matched
+    array([3])
     """
 
     matched: np.ndarray

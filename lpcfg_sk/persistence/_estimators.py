@@ -71,6 +71,17 @@ def load(path):
     ------
     ValueError
         If the file is damaged, foreign, or of a later version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from lpcfg_sk import CFG, MarginEMPCFG, load, save
+    >>> model = MarginEMPCFG(CFG.from_string("S -> 'a' S | 'b'"), s=2.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.lpcfg")
+    ...     save(model, path)
+    ...     load(path).s
+    2.0
     """
     _, data, arrays = load_arrays(path, _KIND, _VERSION)
     estimator = decode(data, arrays)

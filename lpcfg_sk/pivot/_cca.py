@@ -23,6 +23,13 @@ class CCA(NamedTuple):
         Representation of each row symbol.
     right : ndarray of shape (d', n_components)
         Representation φ(g) of each column symbol.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.pivot import cca
+    >>> result = cca([[0.5, 0.1], [0.1, 0.5]], 2)
+    >>> result.truncate(1).left.shape
+    (2, 1)
     """
 
     singular_values: np.ndarray
@@ -30,7 +37,18 @@ class CCA(NamedTuple):
     right: np.ndarray
 
     def truncate(self, n_components):
-        """The first ``n_components`` directions: one SVD serves all smaller sizes."""
+        """Take the leading directions: one SVD serves all smaller sizes.
+
+        Parameters
+        ----------
+        n_components : int
+            How many.
+
+        Returns
+        -------
+        CCA
+            The same analysis with fewer columns.
+        """
         return CCA(
             self.singular_values[:n_components],
             self.left[:, :n_components],

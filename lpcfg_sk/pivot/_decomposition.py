@@ -36,6 +36,13 @@ class PivotDecomposition:
     gap : float
         Bound on what more iterations could add to the mean log likelihood (eq. 3),
         plus the fraction of events that have probability 0.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.pivot import pivot_decomposition
+    >>> result = pivot_decomposition([[0.3, 0.0], [0.0, 0.7]], 2)
+    >>> sorted(result.pi.round(6).tolist())
+    [0.3, 0.7]
     """
 
     pi: np.ndarray
@@ -161,7 +168,7 @@ def pivot_decomposition(
     Returns
     -------
     PivotDecomposition
-        π, r, s, the pivots, and how step 3 ended.
+        The model π, r, s, the pivots, and how step 3 ended.
 
     Notes
     -----

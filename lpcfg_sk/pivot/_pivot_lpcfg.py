@@ -69,9 +69,9 @@ class PivotLPCFG(BaseLPCFG):
     lexicon_alpha : float, default=1.0
         Strength, in tokens, of the mix of each word with its signature class.  0 turns
         it off; unknown words are then impossible.
-    decoder : {"auto", "mbr", "max-marginal", "max-rule-product", "viterbi"}, \
-default="auto"
-        Which tree :meth:`predict` returns; "auto" is "mbr".
+    decoder : str, default="auto"
+        Which tree :meth:`predict` returns: "mbr", "max-marginal", "max-rule-product" or
+        "viterbi"; "auto" is "mbr".
     prune : float or None, default=3e-4
         Chart items with a smaller posterior under ``coarse_`` are left out.
     max_memory : int, default=2**31

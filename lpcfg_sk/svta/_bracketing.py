@@ -89,6 +89,15 @@ def bracketing_counts(gold, predicted):
     Returns
     -------
     matched, n_gold, n_predicted : ndarray of int64, shape (n_trees,)
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.svta import bracketing_counts
+    >>> gold = Treebank(["(S (A a) (B (C b) (D c)))"])
+    >>> other = Treebank(["(S (X (A a) (C b)) (D c))"])
+    >>> [int(count[0]) for count in bracketing_counts(gold, other)]
+    [1, 2, 2]
     """
     if len(gold) != len(predicted) or (gold.lengths != predicted.lengths).any():
         raise ValueError("Both treebanks should hold trees of the same sentences.")
@@ -126,6 +135,15 @@ def bracketing_f1(gold, predicted, sample_weight=None):
     -------
     float
         Between 0 and 1; 1 where there is no span of two words.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.svta import bracketing_f1
+    >>> gold = Treebank(["(S (A a) (B (C b) (D c)))"])
+    >>> other = Treebank(["(S (X (A a) (C b)) (D c))"])
+    >>> bracketing_f1(gold, other)
+    0.5
     """
     matched, n_gold, n_predicted = bracketing_counts(gold, predicted)
     weight = np.ones(len(gold)) if sample_weight is None else sample_weight

@@ -35,6 +35,17 @@ def critical_gamma(wta, *, rtol=1e-3):
     which hardly any γ > 1 is left for a treebank grammar, and then uses 2.4.) As γ
     grows to γ*, 1 − ρ(E) goes to zero as γ*² − γ² or as its square root; both are
     extrapolated from the solves so far, which start from each other's solutions.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import LPCFG, WTA
+    >>> from lpcfg_sk.svta import critical_gamma
+    >>> grammar = LPCFG.from_parameters(
+    ...     binary={("S", "S", "S"): [[[0.3]]]}, lexical={("S", "x"): [0.7]},
+    ...     root={"S": [1.0]},
+    ... )
+    >>> bool(critical_gamma(WTA.from_pcfg(grammar)) > 1)
+    True
     """
     states = useful_states(wta.alpha, wta.tensors, wta.omega_matrix)
     if len(states) == 0:

@@ -43,6 +43,12 @@ class LabelParts(NamedTuple):
     chain : tuple of str
         The original labels from the top down; of an intermediate node, the label
         of the node that was split; empty for a bare word.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.treebank import decode_label
+    >>> decode_label("S+VP").chain
+    ('S', 'VP')
     """
 
     intermediate: bool
@@ -64,6 +70,12 @@ class LabelTable(NamedTuple):
         Ids of original labels.
     originals : tuple of str
         The original labels, in order of occurrence.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.treebank import decode_table
+    >>> decode_table(["NP+NN", "@NP"]).originals
+    ('NP', 'NN')
     """
 
     intermediate: np.ndarray
@@ -78,6 +90,7 @@ def escape_label(label):
     Parameters
     ----------
     label : str
+        The label.
 
     Returns
     -------
@@ -161,6 +174,7 @@ def decode_label(label):
     Parameters
     ----------
     label : str
+        The label.
 
     Returns
     -------

@@ -68,7 +68,18 @@ class SymbolTable:
         return _restore, ("".join(self.strings), lengths, self.backoff)
 
     def index(self, string):
-        """Return the id of a string, or -1 where it is not in the table."""
+        """Return the id of a string.
+
+        Parameters
+        ----------
+        string : str
+            The symbol.
+
+        Returns
+        -------
+        int
+            Its id, or -1 where it is not in the table.
+        """
         return self._index().get(string, -1)
 
     def map_to(self, other):

@@ -118,7 +118,13 @@ class Tree:
         return tuple(children)
 
     def words(self):
-        """List of the words below this node, left to right."""
+        """List of the words below this node.
+
+        Returns
+        -------
+        list of str
+            From left to right.
+        """
         return list(self._span())
 
     def _span(self):

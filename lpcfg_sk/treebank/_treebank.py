@@ -134,10 +134,12 @@ class Treebank(Sequence):
         ----------
         label, size, parent, start, stop : array-like of int
             Node columns.
-        node_offsets, token_offsets : array-like of int
-            First node and first token of each tree, and the totals at the end.
+        node_offsets : array-like of int
+            First node of each tree, and the number of nodes at the end.
         token : array-like of int
             Surface token ids.
+        token_offsets : array-like of int
+            First token of each tree, and the number of tokens at the end.
         labels, tokens : SymbolTable or iterable of str
             Symbol tables.
         word, words : array-like of int and SymbolTable, default=None
@@ -338,13 +340,25 @@ class Treebank(Sequence):
     # -- content -----------------------------------------------------------------
 
     def sentences(self):
-        """List of token lists, one a row."""
+        """List of the sentences.
+
+        Returns
+        -------
+        list of list of str
+            The tokens of each row.
+        """
         names, ids = self.tokens.strings, self.token.tolist()
         bounds = self.token_offsets.tolist()
         return [[names[i] for i in ids[lo:hi]] for lo, hi in pairwise(bounds)]
 
     def tolist(self):
-        """List of :class:`Tree`, one a row."""
+        """List of the trees.
+
+        Returns
+        -------
+        list of Tree
+            One a row.
+        """
         return list(self)
 
     def unparsed(self):
