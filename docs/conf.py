@@ -11,23 +11,32 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-autosummary_generate = True
-autosummary_imported_members = True
-numpydoc_show_class_members = False
-numpydoc_class_members_toctree = False
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "auto_examples/**/*.ipynb", "auto_examples/**/*.md5"]
-html_theme = "alabaster"
+exclude_patterns = ["_build"]
+autosummary_generate = True
+# The template of classes lists their methods.
+numpydoc_show_class_members = False
+
+html_theme = "pydata_sphinx_theme"
 html_theme_options = {
-    "description": "Grammars with latent states, the scikit-learn way"
+    "show_prev_next": False,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "footer_start": ["copyright"],
+    "footer_end": [],
 }
+html_sidebars = {"index": [], "guide": [], "papers": [], "treebanks": []}
+html_title = f"lpcfg_sk {release}"
 html_show_sourcelink = False
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
-    "show_memory": False,
+    "show_signature": False,
     "abort_on_example_error": True,
+    "doc_module": ("lpcfg_sk",),
+    "reference_url": {"lpcfg_sk": None},
+    "backreferences_dir": None,
 }
