@@ -1,0 +1,362 @@
+"""Treebanks in files that are mapped into memory instead of read.
+
+The file begins with ``LPCFGTB`` and a newline, the version of the format (4 bytes),
+the CRC-32 of the header (4 bytes) and its length (8 bytes), all little-endian. The
+header is JSON: whether the trees are binarised, what the blocks are, the length of the
+file, and for each column its type, shape, offset and CRC-32. The columns follow, each
+at a multiple of 64 bytes, little-endian, in C order. A symbol table is two columns:
+the UTF-8 text of all strings end to end, and where each of them ends.
+"""
+
+import json
+import mmap
+import os
+import secrets
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse
+
+import lpcfg_sk
+from lpcfg_sk.exceptions import TreebankFormatError
+from lpcfg_sk.treebank._checks import check_columns
+from lpcfg_sk.treebank._columns import NODE_COLUMNS, TOKEN_COLUMNS
+from lpcfg_sk.treebank._symbols import SymbolTable
+
+__all__ = ["is_saved", "open_columns", "save_columns", "saved_length"]
+
+_MAGIC = b"LPCFGTB\n"
+_START = struct.Struct("<8sIIQ")
+_VERSION = 1
+_ALIGNMENT = 64
+_OFFSETS = ("node_offsets", "token_offsets")
+_TABLES = ("labels", "tokens", "words")
+_CSR = ("data", "indices", "indptr")
+_TYPES = frozenset(
+    np.dtype(t).str
+    for t in ("u1", "<i4", "<i8", "<f4", "<f8", "<u4", "<u8", "i1", "?", "<i2", "<u2")
+)
+
+
+class StoredNames(Sequence):
+    """Strings of a file, each decoded when it is asked for.
+
+    Parameters
+    ----------
+    text : ndarray of uint8
+        All strings, end to end.
+    ends : ndarray of int64
+        Where each of them ends.
+    """
+
+    def __init__(self, text, ends):
+        self._text = text
+        self._ends = ends
+
+    def __len__(self):
+        return len(self._ends)
+
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"name {i} of {len(self)}")
+        i %= len(self)
+        begin = self._ends[i - 1] if i else 0
+        return _decode(self._text[begin : self._ends[i]])
+
+
+def save_columns(treebank, path):
+    """Write a treebank to a file, in one step.
+
+    Parameters
+    ----------
+    treebank : Treebank
+        What to write.
+    path : str or path-like
+        Where to; what is there stays as it is until all is written.
+    """
+    arrays, blocks = _arrays(treebank)
+    described, offset = {}, 0
+    for name, array in arrays.items():
+        offset += -offset % _ALIGNMENT
+        described[name] = {
+            "type": array.dtype.str,
+            "shape": list(array.shape),
+            "offset": offset,
+            "crc32": _checksum(array),
+        }
+        offset += array.nbytes
+    header = {
+        "library_version": lpcfg_sk.__version__,
+        "n_trees": len(treebank),
+        "binarized": treebank.binarized,
+        "words_are_tokens": treebank.words is treebank.tokens,
+        "blocks": blocks,
+        "columns": described,
+        "n_bytes": offset,
+    }
+    text = json.dumps(header).encode("ascii")
+    text += b" " * (-(_START.size + len(text)) % _ALIGNMENT)
+    path = os.fspath(path)
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(_START.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
+            file.write(text)
+            start = file.tell()
+            for name, array in arrays.items():
+                file.seek(start + described[name]["offset"])
+                for part in _parts(array):
+                    file.write(part)
+            file.truncate(start + offset)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.remove(temporary)
+        raise
+
+
+def open_columns(path, *, verify=True):
+    """Map the columns of a file into memory.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that :func:`save_columns` wrote.
+    verify : bool, default=True
+        Whether to read all of it once, to compare checksums and to make sure that
+        the columns describe trees. The header is always checked.
+
+    Returns
+    -------
+    state : dict
+        Arguments of ``Treebank.from_columns``; arrays are views of the file.
+
+    Raises
+    ------
+    TreebankFormatError
+        If the file is foreign, damaged, cut short, or of a later version.
+    """
+    path = os.fspath(path)
+    header, start = _read_header(path)
+    arrays = _map(path, header, start)
+    if verify:
+        for name, array in arrays.items():
+            if _checksum(array) != header["columns"][name]["crc32"]:
+                raise TreebankFormatError(
+                    f"the column {name!r} is not what was written (its checksum "
+                    "differs); save the treebank again",
+                    path,
+                )
+    try:
+        state = _state(header, arrays)
+        if len(state["node_offsets"]) != header["n_trees"] + 1:
+            raise ValueError("the number of trees is not that of the header")
+        if verify:
+            check_columns(state)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise TreebankFormatError(
+            f"the columns do not describe a treebank: {error}", path
+        ) from error
+    return state
+
+
+def is_saved(path):
+    """Whether a file begins like those of :func:`save_columns`."""
+    with open(path, "rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def saved_length(path):
+    """Number of trees of a file, from its header."""
+    return _read_header(os.fspath(path))[0]["n_trees"]
+
+
+def _arrays(treebank):
+    """All arrays of a treebank by name, and what its blocks are."""
+    names = (*NODE_COLUMNS, *TOKEN_COLUMNS, *_OFFSETS)
+    arrays = {name: getattr(treebank, name) for name in names}
+    for name in _TABLES:
+        table = getattr(treebank, name)
+        if name == "words" and treebank.words is treebank.tokens:
+            continue
+        arrays[f"{name}.text"], arrays[f"{name}.ends"] = _encode(table.strings)
+        if table.backoff is not None:
+            arrays[f"{name}.backoff"] = table.backoff
+    blocks = []
+    for i, (name, block) in enumerate(treebank.blocks.items()):
+        names = treebank.block_names.get(name)
+        dense = isinstance(block, np.ndarray)
+        if dense:
+            arrays[f"block{i}"] = block
+        else:
+            block = block.tocsr()
+            for part in _CSR:
+                arrays[f"block{i}.{part}"] = getattr(block, part)
+        if names is not None:
+            arrays[f"block{i}.text"], arrays[f"block{i}.ends"] = _encode(names)
+        blocks.append(
+            {
+                "name": name,
+                "sparse": not dense,
+                "shape": list(block.shape),
+                "named": names is not None,
+            }
+        )
+    return {name: _plain(name, array) for name, array in arrays.items()}, blocks
+
+
+def _plain(name, array):
+    array = np.ascontiguousarray(array)
+    array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    if array.dtype.str not in _TYPES:
+        raise TypeError(
+            f"{name!r} is an array of {array.dtype}, which cannot be saved; use "
+            "numbers of at most 64 bits"
+        )
+    return array
+
+
+def _encode(strings):
+    parts = [s.encode("utf-8", "surrogatepass") for s in strings]
+    lengths = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
+    return np.frombuffer(b"".join(parts), dtype=np.uint8), np.cumsum(lengths)
+
+
+def _decode(text):
+    return text.tobytes().decode("utf-8", "surrogatepass")
+
+
+def _parts(array, size=2**24):
+    """Yield the bytes of an array, not all of a mapped one at once."""
+    flat = array.reshape(-1).view(np.uint8)
+    for begin in range(0, len(flat), size):
+        yield flat[begin : begin + size]
+
+
+def _checksum(array):
+    crc = 0
+    for part in _parts(array):
+        crc = zlib.crc32(part, crc)
+    return crc
+
+
+def _read_header(path):
+    with open(path, "rb") as file:
+        begin = file.read(_START.size)
+        if begin[: len(_MAGIC)] != _MAGIC:
+            raise TreebankFormatError(
+                "not a treebank that Treebank.save wrote; trees in brackets are read "
+                "by read_treebank",
+                path,
+            )
+        if len(begin) < _START.size:
+            raise TreebankFormatError("the file is cut short", path)
+        _, version, crc, length = _START.unpack(begin)
+        if version > _VERSION:
+            raise TreebankFormatError(
+                f"the file is of version {version} of the format, this release of "
+                f"lpcfg_sk reads up to {_VERSION}; use a newer one",
+                path,
+            )
+        size = os.fstat(file.fileno()).st_size
+        text = file.read(length) if length <= size else b""
+    if len(text) != length or zlib.crc32(text) != crc:
+        raise TreebankFormatError("the header is damaged or cut short", path)
+    try:
+        header = json.loads(text)
+        expected = _START.size + length + header["n_bytes"]
+        header["n_trees"] = int(header["n_trees"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise TreebankFormatError(
+            f"the header is none of a treebank: {error}", path
+        ) from error
+    if size != expected:
+        raise TreebankFormatError(
+            f"the file has {size} bytes, {expected} were written; it is cut short or "
+            "something was added",
+            path,
+        )
+    return header, _START.size + length
+
+
+def _map(path, header, start):
+    """Views of all columns of a file."""
+    with open(path, "rb") as file:
+        # A file of an empty treebank still has a header, so it can be mapped.
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    arrays = {}
+    try:
+        for name, column in header["columns"].items():
+            if column["type"] not in _TYPES:
+                raise ValueError(f"{name!r} is of type {column['type']!r}")
+            dtype = np.dtype(column["type"])
+            shape = [int(n) for n in column["shape"]]
+            if any(n < 0 for n in shape) or column["offset"] < 0:
+                raise ValueError(f"{name!r} has a negative size")
+            count = 1
+            for n in shape:
+                count *= n
+            if column["offset"] + count * dtype.itemsize > header["n_bytes"]:
+                raise ValueError(f"{name!r} ends after the file")
+            arrays[name] = np.frombuffer(
+                memory, dtype, count, start + column["offset"]
+            ).reshape(shape)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise TreebankFormatError(
+            f"the header is none of a treebank: {error}", path
+        ) from error
+    return arrays
+
+
+def _state(header, arrays):
+    types = {
+        **dict.fromkeys((*NODE_COLUMNS, *TOKEN_COLUMNS), np.int32),
+        **dict.fromkeys(_OFFSETS, np.int64),
+    }
+    for name, dtype in types.items():
+        if arrays[name].dtype != dtype or arrays[name].ndim != 1:
+            raise ValueError(f"{name!r} is no column of {np.dtype(dtype)}")
+    state = {name: arrays[name] for name in (*NODE_COLUMNS, *TOKEN_COLUMNS, *_OFFSETS)}
+    for name in _TABLES:
+        if name == "words" and header["words_are_tokens"]:
+            state["words"] = state["tokens"]
+            continue
+        names = StoredNames(arrays[f"{name}.text"], arrays[f"{name}.ends"])
+        state[name] = SymbolTable(_all(names), arrays.get(f"{name}.backoff"))
+    state["blocks"], state["block_names"] = {}, {}
+    for i, block in enumerate(header["blocks"]):
+        if block["sparse"]:
+            parts = tuple(arrays[f"block{i}.{part}"] for part in _CSR)
+            value = scipy.sparse.csr_matrix(
+                parts, shape=tuple(block["shape"]), copy=False
+            )
+        else:
+            value = arrays[f"block{i}"]
+        state["blocks"][block["name"]] = value
+        state["block_names"][block["name"]] = (
+            StoredNames(arrays[f"block{i}.text"], arrays[f"block{i}.ends"])
+            if block["named"]
+            else None
+        )
+    state["binarized"] = bool(header["binarized"])
+    return state
+
+
+def _all(names):
+    """All strings of a table; most tables are ASCII, whose bytes are characters."""
+    raw, ends = names._text.tobytes(), names._ends.tolist()
+    begins = [0, *ends]
+    if raw.isascii():
+        text = raw.decode("ascii")
+        return [text[a:b] for a, b in zip(begins, ends, strict=False)]
+    return [
+        raw[a:b].decode("utf-8", "surrogatepass")
+        for a, b in zip(begins, ends, strict=False)
+    ]
