@@ -6,9 +6,12 @@ or on a cluster (``joblib.parallel_config(backend="dask")``).
 """
 
 import numpy as np
+from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 
-__all__ = ["CHUNK_WORK", "cut_by_work", "map_chunks", "sum_over_chunks"]
+from lpcfg_sk._blas import one_blas_thread
+
+__all__ = ["CHUNK_WORK", "Resident", "cut_by_work", "map_chunks", "sum_over_chunks"]
 
 #: Nodes (or units of like cost) in a chunk: long enough that starting a task is
 #: free, short enough that two cores share even a small treebank.
@@ -47,15 +50,73 @@ def cut_by_work(work, target=CHUNK_WORK):
     return chunks
 
 
+class Resident:
+    """Data that a cluster keeps between calls of :func:`map_chunks`.
+
+    As an item of a chunk it stands for its value. Threads share it; a Dask cluster
+    is sent it once, where it is first needed, and keeps it as long as this object
+    lives. For data that many iterations go through; what only one call needs had
+    better be part of the function or the chunk.
+
+    Parameters
+    ----------
+    value : object
+        Anything that can be pickled.
+
+    Examples
+    --------
+    >>> from lpcfg_sk._parallel import Resident, map_chunks
+    >>> table = Resident([10, 20, 30])
+    >>> list(map_chunks(lambda t, i: t[i], [(table, 0), (table, 2)]))
+    [10, 30]
+    """
+
+    def __init__(self, value):
+        self.value = value
+        self._kept = None
+
+    def __getstate__(self):
+        return {"value": self.value, "_kept": None}
+
+    def on(self, client):
+        """Return what stands for the value in calls on a cluster."""
+        if self._kept is None or self._kept[0] is not client:
+            # Keys by content would let nested calls cancel each other's data.
+            self._kept = client, client.scatter(self.value, hash=False)
+        return self._kept[1]
+
+
+class _Shared:
+    """A function with what it refers to, as one argument of each call.
+
+    Joblib sends functions with each task, but scatters an argument once a call if
+    it can be referred to weakly and says that it is large.
+    """
+
+    def __init__(self, func):
+        self.func = func
+
+    def __sizeof__(self):
+        return 2**20
+
+
+def _run(shared, *chunk):
+    with one_blas_thread():
+        return shared.func(*chunk)
+
+
 def map_chunks(func, chunks, *, n_jobs=None):
     """Yield ``func(*chunk)`` for each chunk, in the order of the chunks.
 
     Parameters
     ----------
     func : callable
-        Called with the items of a chunk; releases the GIL in its kernels.
+        Called with the items of a chunk; releases the GIL in its kernels. It may run
+        in another process, so what it finds must be in what it returns. What it
+        refers to is sent once a call.
     chunks : iterable of tuple
-        Arguments of each call.
+        Arguments of each call; a :class:`Resident` among them is replaced by its
+        value.
     n_jobs : int, default=None
         As in joblib; None means 1 unless a ``joblib.parallel_config`` says more.
 
@@ -63,8 +124,25 @@ def map_chunks(func, chunks, *, n_jobs=None):
     ------
     result : object
     """
+    chunks = list(chunks)
+    if len(chunks) == 1:
+        # Nothing to share out: not worth a way to another process and back.
+        (chunk,) = chunks
+        yield _run(_Shared(func), *(_resolve(item, None) for item in chunk))
+        return
+    shared = _Shared(func)
+    # Only Dask's backend has a client.
+    client = getattr(get_active_backend()[0], "client", None)
+    chunks = [tuple(_resolve(item, client) for item in chunk) for chunk in chunks]
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    yield from parallel(delayed(func)(*chunk) for chunk in chunks)
+    with one_blas_thread():
+        yield from parallel(delayed(_run)(shared, *chunk) for chunk in chunks)
+
+
+def _resolve(item, client):
+    if not isinstance(item, Resident):
+        return item
+    return item.value if client is None else item.on(client)
 
 
 def sum_over_chunks(func, chunks, *, n_jobs=None):

@@ -1,12 +1,13 @@
 """The E-step: sums over chunks of trees of expected counts."""
 
 from collections import deque
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from lpcfg_sk._kernels._em import expected_counts, schedule
-from lpcfg_sk._parallel import CHUNK_WORK, cut_by_work, map_chunks
+from lpcfg_sk._parallel import CHUNK_WORK, Resident, cut_by_work, map_chunks
 from lpcfg_sk.grammar._estimates import Estimates
 
 __all__ = ["ExpectedCounts"]
@@ -16,6 +17,8 @@ __all__ = ["ExpectedCounts"]
 #: stay cheap beside computing them.
 _NODES_PER_RULE = 32
 _PARAMETERS_PER_NODE = 300
+#: Most counts to keep for the next chunk; other processes send new ones each time.
+_SPARES = 8
 
 
 class _Chunk(NamedTuple):
@@ -57,15 +60,16 @@ class ExpectedCounts:
             layout.rule_offset[-1] // _PARAMETERS_PER_NODE,
         )
         self.chunks = [
-            (_plan(index, layout, weight, *rows),) for rows in cut_by_work(work, target)
+            (Resident(_plan(index, layout, weight, *rows)),)
+            for rows in cut_by_work(work, target)
         ]
         # Counts can be larger than any cache; touching fresh memory for them in
         # each iteration would take longer than computing them.
-        self.spare = deque()
+        self.spare = deque(maxlen=_SPARES)
 
     def __getstate__(self):
         # A worker is given its chunk with the call.
-        return {"layout": self.layout, "chunks": [], "spare": deque()}
+        return {"layout": self.layout, "chunks": [], "spare": deque(maxlen=_SPARES)}
 
     def __call__(self, parameters, *, n_jobs=None):
         """Add up the expected counts of all trees.
@@ -88,9 +92,9 @@ class ExpectedCounts:
             Weight of the trees of probability zero, left out of both.
         """
         total = None
-        chunks = ((parameters, *chunk) for chunk in self.chunks)
+        count = partial(self._count, parameters)
         for counts, log_likelihood, lost in map_chunks(
-            self._count, chunks, n_jobs=n_jobs
+            count, self.chunks, n_jobs=n_jobs
         ):
             if total is None:
                 total = [counts, log_likelihood, lost]

@@ -2,7 +2,7 @@ import numpy as np
 from scipy import sparse
 
 from lpcfg_sk._kernels._aggregate import posterior_columns, posterior_rows
-from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk._parallel import Resident, cut_by_work, map_chunks
 
 # Nonzeros of the counts in a chunk of work.
 _CHUNK_NONZEROS = 100_000
@@ -38,14 +38,16 @@ class BigramCounts:
         self.total = float(matrix.data.sum())
         self.context_counts = matrix.sum(axis=1)
         self.outcome_counts = matrix.sum(axis=0)
-        self._data = matrix.data.astype(np.float32)
+        # What all iterations read: a cluster gets it once.
+        self._by_row = Resident(
+            (matrix.indptr, matrix.indices, matrix.data.astype(np.float32))
+        )
         # A transpose of the entry numbers instead of the counts gives each entry's
         # place in the rows; counted from 1, as a stored 0 might be dropped.
         number = sparse.csr_array(
             (np.arange(1, matrix.nnz + 1), matrix.indices, matrix.indptr), shape=shape
         ).tocsc()
-        self._column_indptr, self._column_indices = number.indptr, number.indices
-        self._position = number.data - 1
+        self._by_column = Resident((number.indptr, number.indices, number.data - 1))
         self._row_chunks = cut_by_work(np.diff(matrix.indptr), _CHUNK_NONZEROS)
         self._column_chunks = cut_by_work(np.diff(number.indptr), _CHUNK_NONZEROS)
 
@@ -74,17 +76,18 @@ class BigramCounts:
         impossible : float
             Count of the other events.
         """
-        indptr, indices = self.matrix.indptr, self.matrix.indices
-        ratio = np.empty(len(indices), np.float32)
+        indptr = self.matrix.indptr
+        ratio = np.empty(self.matrix.nnz, np.float32)
         contexts = np.empty_like(r)
 
-        def by_row(begin, end):
+        def by_row(counts, begin, end):
+            indptr, indices, data = counts
             part = np.empty((end - begin, r.shape[1]), np.float32)
             part_ratio = np.empty(indptr[end] - indptr[begin], np.float32)
             log_likelihood, impossible = posterior_rows(
                 indptr[begin : end + 1],
                 indices,
-                self._data,
+                data,
                 r[begin:end],
                 s,
                 True,
@@ -93,12 +96,13 @@ class BigramCounts:
             )
             return part, part_ratio, log_likelihood, impossible
 
-        def by_column(begin, end):
+        def by_column(counts, begin, end):
+            indptr, indices, position = counts
             part = np.empty((end - begin, s.shape[1]), np.float32)
             posterior_columns(
-                self._column_indptr[begin : end + 1],
-                self._column_indices,
-                self._position,
+                indptr[begin : end + 1],
+                indices,
+                position,
                 ratio,
                 r,
                 s[begin:end],
@@ -107,7 +111,8 @@ class BigramCounts:
             return part
 
         log_likelihood = impossible = 0.0
-        parts = map_chunks(by_row, self._row_chunks, n_jobs=n_jobs)
+        chunks = [(self._by_row, *rows) for rows in self._row_chunks]
+        parts = map_chunks(by_row, chunks, n_jobs=n_jobs)
         for (begin, end), part in zip(self._row_chunks, parts, strict=True):
             contexts[begin:end], ratio[indptr[begin] : indptr[end]] = part[:2]
             log_likelihood += part[2]
@@ -115,7 +120,8 @@ class BigramCounts:
         if not columns:
             return contexts, None, log_likelihood, impossible
         outcomes = np.empty_like(s)
-        parts = map_chunks(by_column, self._column_chunks, n_jobs=n_jobs)
+        chunks = [(self._by_column, *rows) for rows in self._column_chunks]
+        parts = map_chunks(by_column, chunks, n_jobs=n_jobs)
         for (begin, end), part in zip(self._column_chunks, parts, strict=True):
             outcomes[begin:end] = part
         return contexts, outcomes, log_likelihood, impossible

@@ -1,5 +1,4 @@
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from lpcfg_sk._kernels._pivot_rules import rule_mixture
 from lpcfg_sk._parallel import cut_by_work, map_chunks
@@ -81,8 +80,7 @@ def _binary_counts(index, layout, states, weight, tol, max_iter, n_jobs):
     right = left + index.size[left]
 
     def chunk(begin, end):
-        with threadpool_limits(1, user_api="blas"):
-            return [one(r) for r in range(begin, end)]
+        return [one(r) for r in range(begin, end)]
 
     def one(r):
         at = slice(bounds[r], bounds[r + 1])

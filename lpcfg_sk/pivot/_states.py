@@ -2,7 +2,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from lpcfg_sk._kernels._moments import active_columns, local_rows
 from lpcfg_sk._kernels._pivot_rules import rule_mixture
@@ -79,9 +78,7 @@ def node_states(treebank, index, weight, m, inside, outside, options, *, n_jobs=
     bounds = np.searchsorted(index.label[order], np.arange(len(m) + 1))
 
     def chunk(begin, end):
-        # numbers of threads change the last bits of a matrix product
-        with threadpool_limits(1, user_api="blas"):
-            return [one(a) for a in range(begin, end)]
+        return [one(a) for a in range(begin, end)]
 
     def one(a):
         rows, k = order[bounds[a] : bounds[a + 1]], m[a]

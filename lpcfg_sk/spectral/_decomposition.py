@@ -7,7 +7,6 @@ from sklearn.utils.extmath import randomized_svd, svd_flip
 
 from lpcfg_sk._kernels._moments import active_columns, local_rows, project_rows
 from lpcfg_sk._parallel import cut_by_work, map_chunks
-from lpcfg_sk.spectral._blas import one_blas_thread
 
 #: Below this many multiplications a dense SVD is quicker than ARPACK.
 _DENSE_WORK = 2e7
@@ -31,6 +30,15 @@ class Projection(NamedTuple):
         theory takes them as 1.
     psi_rms : float
         Root mean square of the norms of the scaled outside features.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import SpectralLPCFG, make_parser
+    >>> from lpcfg_sk.datasets import load_toy
+    >>> parser = make_parser(SpectralLPCFG(4)).fit(load_toy(60))
+    >>> projection = parser[-1].projections_["NP"]
+    >>> projection.U.shape == (len(projection.inside), 4)
+    True
     """
 
     inside: np.ndarray
@@ -79,8 +87,7 @@ def decompose(
     bounds = np.searchsorted(label[order], np.arange(len(n_vectors) + 1))
 
     def chunk(begin, end):
-        with one_blas_thread():
-            return [one(a) for a in range(begin, end)]
+        return [one(a) for a in range(begin, end)]
 
     def one(a):
         rows = order[bounds[a] : bounds[a + 1]]
@@ -101,8 +108,7 @@ def decompose(
         )
 
     chunks = cut_by_work(np.diff(bounds) + 1)
-    with one_blas_thread():
-        return [p for part in map_chunks(chunk, chunks, n_jobs=n_jobs) for p in part]
+    return [p for part in map_chunks(chunk, chunks, n_jobs=n_jobs) for p in part]
 
 
 def project(block, label, projections, side, m):

@@ -6,7 +6,6 @@ from lpcfg_sk._kernels._moments import leaf_sums, rule_sums, smooth_rules
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk.grammar import LPCFG, GrammarArrays, smooth_lexicon
 from lpcfg_sk.grammar._arrays import offsets
-from lpcfg_sk.spectral._blas import one_blas_thread
 
 #: Multiplications in a chunk of rules.
 _CHUNK_PRODUCTS = 4e7
@@ -227,32 +226,30 @@ def _rule_moments(index, inside, outside, weight, m, n_jobs):
     # Each chunk owns its rules, so nothing has to be added up between chunks, and
     # memory is that of the parameters.
     def chunk(begin, end):
-        with one_blas_thread():
-            parts = [np.zeros(p[end] - p[begin]) for p in places[:2]]
-            parts.append(np.empty(places[2][end] - places[2][begin]))
-            rule_sums(
-                begin,
-                end,
-                order,
-                rule_start,
-                left,
-                right,
-                weight,
-                inside,
-                outside,
-                ma,
-                mb,
-                mc,
-                *parts,
-            )
+        parts = [np.zeros(p[end] - p[begin]) for p in places[:2]]
+        parts.append(np.empty(places[2][end] - places[2][begin]))
+        rule_sums(
+            begin,
+            end,
+            order,
+            rule_start,
+            left,
+            right,
+            weight,
+            inside,
+            outside,
+            ma,
+            mb,
+            mc,
+            *parts,
+        )
         return begin, end, parts
 
     # The constant keeps the tensors of a chunk small enough to be recycled.
     chunks = cut_by_work(sizes[2] * (count + 20), target=_CHUNK_PRODUCTS)
-    with one_blas_thread():
-        for begin, end, parts in map_chunks(chunk, chunks, n_jobs=n_jobs):
-            for total, place, part in zip(sums, places, parts, strict=True):
-                total[place[begin] : place[end]] = part
+    for begin, end, parts in map_chunks(chunk, chunks, n_jobs=n_jobs):
+        for total, place, part in zip(sums, places, parts, strict=True):
+            total[place[begin] : place[end]] = part
     return sums
 
 

@@ -6,9 +6,10 @@ from threadpoolctl import ThreadpoolController
 def one_blas_thread():
     """Context in which matrix products run on one thread.
 
-    The number of threads changes the last bits of a product. Parallel sums enter the
-    context around all chunks, because leaving it in one thread would end it for the
-    others, and again within each chunk, which may run in another process.
+    The number of threads, which differs between processes, changes the last bits of
+    a product. :func:`lpcfg_sk._parallel.map_chunks` enters the context around all
+    chunks, because leaving it in one thread would end it for the others, and again
+    within each chunk, which may run in another process.
 
     Returns
     -------

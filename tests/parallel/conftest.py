@@ -1,0 +1,46 @@
+"""A cluster of two processes, and small chunks, so that small data needs many."""
+
+import logging
+
+import joblib
+import pytest
+
+SMALL_CHUNKS = {
+    "lpcfg_sk.em._statistics.CHUNK_WORK": 200,
+    "lpcfg_sk.em._statistics._NODES_PER_RULE": 1,
+    "lpcfg_sk.spectral._moments._CHUNK_PRODUCTS": 1e4,
+    "lpcfg_sk.pivot._rules._CHUNK_PRODUCTS": 1e5,
+    "lpcfg_sk.pivot._simplex._CHUNK_ROWS": 64,
+    "lpcfg_sk.margin._expectations._CHUNK_WORK": 2_000,
+    "lpcfg_sk.decoding._charts._CHUNK_WORK": 5_000,
+    "lpcfg_sk.language_model._bigrams._CHUNK_NONZEROS": 300,
+}
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    for name, value in SMALL_CHUNKS.items():
+        monkeypatch.setattr(name, value)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Dask workers that have nothing of this process but what they are sent."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            processes=True,
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def on_cluster(cluster):
+    """Context manager within which joblib runs on the cluster."""
+    return lambda: joblib.parallel_config(backend="dask")
