@@ -97,8 +97,8 @@ def _names(meta, key):
     names = tuple(meta[key])
     if not all(isinstance(name, str) for name in names):
         raise ValueError(f"the {key} of an automaton are strings")
-    if key != "states" and list(names) != sorted(set(names)):
-        raise ValueError(f"the {key} of an automaton are sorted, without repetition")
+    if key != "states" and len(set(names)) < len(names):
+        raise ValueError(f"the {key} of an automaton differ from each other")
     return names
 
 

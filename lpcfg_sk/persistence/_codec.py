@@ -1,8 +1,8 @@
 """Estimators as plain data and arrays, and back.
 
-What is written are parameters and fitted attributes, never code: reading a file can
-only make objects of this library's own classes, of scikit-learn's ``Pipeline``, and of
-plain containers.
+What is written are parameters and fitted attributes, never code. Reading a file can
+only make objects of the classes named here: estimators and models of this library,
+scikit-learn's ``Pipeline``, and plain containers.
 """
 
 import importlib
@@ -12,70 +12,42 @@ import math
 import numpy as np
 import pandas as pd
 import scipy.sparse
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import Bunch
 
-from lpcfg_sk.grammar import CFG, LPCFG, GrammarArrays, Rule
-from lpcfg_sk.treebank import SymbolTable
+import lpcfg_sk
+from lpcfg_sk.persistence._consistency import check_estimator
+from lpcfg_sk.persistence._values import of_value, to_value
 
 __all__ = ["decode", "encode"]
 
 _MARK = "$"
 
-
-class _Values:
-    """Classes whose objects are made by their constructors, which check them."""
-
-    @staticmethod
-    def of_lpcfg(grammar):
-        return {
-            "nonterminals": list(grammar.nonterminals),
-            "words": list(grammar.words),
-            "arrays": grammar.arrays._asdict(),
-            "unknown_word": grammar.unknown_word,
-        }
-
-    @staticmethod
-    def to_lpcfg(state):
-        return LPCFG.from_arrays(
-            state["nonterminals"],
-            state["words"],
-            GrammarArrays(**state["arrays"]),
-            unknown_word=state["unknown_word"],
-        )
-
-    @staticmethod
-    def of_cfg(grammar):
-        return {
-            "rules": [[r.lhs, list(r.rhs), list(r.terminal)] for r in grammar.rules],
-            "start": grammar.start,
-            "unary_cycles": grammar.unary_cycles,
-            "implicit_start": grammar.implicit_start,
-        }
-
-    @staticmethod
-    def to_cfg(state):
-        rules = [Rule(lhs, tuple(rhs), tuple(t)) for lhs, rhs, t in state["rules"]]
-        return CFG(
-            rules,
-            state["start"],
-            unary_cycles=state["unary_cycles"],
-            implicit_start=state["implicit_start"],
-        )
-
-    @staticmethod
-    def of_table(table):
-        return {"strings": list(table.strings), "backoff": table.backoff}
-
-    @staticmethod
-    def to_table(state):
-        return SymbolTable(state["strings"], state["backoff"])
-
-
-_VALUES = {
-    "LPCFG": (LPCFG, _Values.of_lpcfg, _Values.to_lpcfg),
-    "CFG": (CFG, _Values.of_cfg, _Values.to_cfg),
-    "SymbolTable": (SymbolTable, _Values.of_table, _Values.to_table),
+#: Objects inside fitted estimators, by their name in files: module and attributes.
+_PARTS = {
+    "Productions": (
+        "lpcfg_sk.features._productions",
+        ("labels", "words", "rule_keys", "lexical_keys"),
+    ),
+    "Projection": ("lpcfg_sk.spectral._decomposition", None),
+    "_Level": (
+        "lpcfg_sk.language_model._kneser_ney",
+        (
+            "history_keys",
+            "keys",
+            "outcome",
+            "discounts",
+            "proba",
+            "backoff",
+            "offsets",
+        ),
+    ),
 }
+
+# A cache folder is of no use on another machine, and joblib's caches are pickles: a
+# file must not be able to say where they are.
+_NOT_STORED = "memory"
 
 
 def encode(value, arrays, where="estimator"):
@@ -99,106 +71,7 @@ def encode(value, arrays, where="estimator"):
     TypeError
         If the value holds something that only pickle could store, such as a function.
     """
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int) and not isinstance(value, np.integer):
-        return value
-    if isinstance(value, float) and not isinstance(value, np.floating):
-        return value if math.isfinite(value) else {_MARK: "float", "text": str(value)}
-    if isinstance(value, np.generic):
-        return {
-            _MARK: "scalar",
-            "value": encode(np.asarray(value).reshape(1), arrays, where),
-        }
-    if isinstance(value, np.ndarray):
-        return _encode_array(value, arrays, where)
-    if scipy.sparse.issparse(value):
-        csr = value.tocsr()
-        parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr}
-        return {
-            _MARK: "sparse",
-            "shape": list(csr.shape),
-            **{k: encode(v, arrays, where) for k, v in parts.items()},
-        }
-    if isinstance(value, pd.Series | pd.DataFrame):
-        return _encode_pandas(value, arrays, where)
-    for name, (cls, of, _) in _VALUES.items():
-        if type(value) is cls:
-            return {
-                _MARK: "value",
-                "of": name,
-                "state": encode(of(value), arrays, where),
-            }
-    if isinstance(value, list):
-        return [encode(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]
-    if isinstance(value, dict):
-        return {
-            _MARK: "dict",
-            "items": [
-                [encode(k, arrays, where), encode(v, arrays, f"{where}[{k!r}]")]
-                for k, v in value.items()
-            ],
-        }
-    if isinstance(value, set | frozenset):
-        items = [encode(v, arrays, where) for v in sorted(value)]
-        return {_MARK: type(value).__name__, "items": items}
-    if type(value) is tuple:
-        return {_MARK: "tuple", "items": encode(list(value), arrays, where)}
-    if isinstance(value, Pipeline):
-        steps = [[name, encode(s, arrays, name)] for name, s in value.steps]
-        return {_MARK: "pipeline", "steps": steps}
-    return _encode_object(value, arrays, where)
-
-
-def _encode_array(value, arrays, where):
-    if value.dtype.kind in "biufc":
-        name = f"a{len(arrays)}"
-        arrays[name] = value
-        return {_MARK: "array", "name": name}
-    if value.dtype.kind in "OUT":
-        flat = [encode(v, arrays, where) for v in value.ravel().tolist()]
-        return {_MARK: "objects", "shape": list(value.shape), "items": flat}
-    raise TypeError(
-        f"{where} is an array of dtype {value.dtype}, which cannot be saved"
-    )
-
-
-def _encode_pandas(value, arrays, where):
-    index = encode(np.asarray(value.index), arrays, where)
-    if isinstance(value, pd.Series):
-        data = encode(value.to_numpy(), arrays, where)
-        return {_MARK: "series", "index": index, "values": data, "name": value.name}
-    columns = [
-        [name, encode(value[name].to_numpy(), arrays, where)] for name in value.columns
-    ]
-    return {_MARK: "frame", "index": index, "columns": columns}
-
-
-def _encode_object(value, arrays, where):
-    cls = type(value)
-    if not _is_ours(cls):
-        raise TypeError(
-            f"{where} is a {cls.__module__}.{cls.__qualname__}, which cannot be saved "
-            "without pickle; use a named option, a number or a dict instead, or keep "
-            "the estimator with joblib.dump"
-        )
-    if isinstance(value, tuple):
-        state = dict(zip(value._fields, value, strict=True))
-    else:
-        state = dict(vars(value))
-    return {
-        _MARK: "object",
-        "of": f"{cls.__module__}:{cls.__qualname__}",
-        "state": {k: encode(v, arrays, f"{where}.{k}") for k, v in state.items()},
-    }
-
-
-def _is_ours(cls):
-    return (
-        inspect.isclass(cls)
-        and cls.__module__.split(".")[0] == "lpcfg_sk"
-        and "." not in cls.__qualname__
-    )
+    return _Encoder(arrays).encode(value, where)
 
 
 def decode(data, arrays):
@@ -221,71 +94,250 @@ def decode(data, arrays):
         If the data is not what `encode` writes.
     """
     try:
-        return _decode(data, arrays)
-    except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        return _Decoder(arrays).decode(data)
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise ValueError(f"the file does not describe an estimator: {error}") from error
 
 
-def _decode(data, arrays):
-    if isinstance(data, list):
-        return [_decode(v, arrays) for v in data]
-    if not isinstance(data, dict):
-        return data
-    kind = data[_MARK]
-    if kind == "float":
-        return float(data["text"])
-    if kind == "scalar":
-        return _decode(data["value"], arrays)[0]
-    if kind == "array":
-        return arrays[data["name"]]
-    if kind == "objects":
+class _Encoder:
+    """State of one `encode`: arrays put aside, and what was met before."""
+
+    def __init__(self, arrays):
+        self.arrays = arrays
+        self.met = {}
+
+    def encode(self, value, where):
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, int) and not isinstance(value, np.integer):
+            return int(value)
+        if isinstance(value, float) and not isinstance(value, np.floating):
+            finite = math.isfinite(value)
+            return value if finite else {_MARK: "float", "text": str(value)}
+        if isinstance(value, np.generic):
+            array = np.asarray(value).reshape(1)
+            return {_MARK: "scalar", "value": self.encode(array, where)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if scipy.sparse.issparse(value):
+            return self._sparse(value, where)
+        if isinstance(value, pd.Series | pd.DataFrame):
+            return self._pandas(value, where)
+        if isinstance(value, list):
+            return [self.encode(v, f"{where}[{i}]") for i, v in enumerate(value)]
+        if isinstance(value, dict):
+            return self._dict(value, where)
+        if isinstance(value, set | frozenset):
+            items = [self.encode(v, where) for v in sorted(value)]
+            return {_MARK: type(value).__name__, "items": items}
+        if type(value) is tuple:
+            return {_MARK: "tuple", "items": self.encode(list(value), where)}
+        return self._object(value, where)
+
+    def _array(self, value, where):
+        if value.dtype.kind in "biufc":
+            name = f"a{len(self.arrays)}"
+            self.arrays[name] = value
+            return {_MARK: "array", "name": name}
+        if value.dtype.kind in "OUT":
+            flat = [self.encode(v, where) for v in value.ravel().tolist()]
+            return {_MARK: "objects", "shape": list(value.shape), "items": flat}
+        raise TypeError(
+            f"{where} is an array of dtype {value.dtype}, which cannot be saved"
+        )
+
+    def _sparse(self, value, where):
+        csr = value.tocsr()
+        parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr}
+        return {
+            _MARK: "sparse",
+            "shape": list(csr.shape),
+            **{k: self.encode(v, where) for k, v in parts.items()},
+        }
+
+    def _pandas(self, value, where):
+        index = self.encode(np.asarray(value.index), where)
+        if isinstance(value, pd.Series):
+            data = self.encode(value.to_numpy(), where)
+            return {_MARK: "series", "index": index, "values": data, "name": value.name}
+        columns = [
+            [name, self.encode(value[name].to_numpy(), where)] for name in value.columns
+        ]
+        return {_MARK: "frame", "index": index, "columns": columns}
+
+    def _dict(self, value, where):
+        items = [
+            [self.encode(k, where), self.encode(v, f"{where}[{k!r}]")]
+            for k, v in value.items()
+        ]
+        return {_MARK: "bunch" if isinstance(value, Bunch) else "dict", "items": items}
+
+    def _object(self, value, where):
+        """Objects are written once, however often they are met."""
+        if id(value) in self.met:
+            return {_MARK: "same", "number": self.met[id(value)][0]}
+        data = self._new_object(value, where)
+        # Keeping the object keeps its id from being given to another one.
+        number = len(self.met)
+        self.met[id(value)] = number, value
+        return {**data, "number": number}
+
+    def _new_object(self, value, where):
+        stored = of_value(value)
+        if stored is not None:
+            name, state = stored
+            return {_MARK: "value", "of": name, "state": self.encode(state, where)}
+        if type(value) is Pipeline:
+            steps = [[name, self.encode(s, name)] for name, s in value.steps]
+            return {_MARK: "pipeline", "steps": steps, "verbose": bool(value.verbose)}
+        cls = type(value)
+        name = cls.__qualname__
+        if _class_of(name) is not cls:
+            raise TypeError(
+                f"{where} is a {cls.__module__}.{name}, which cannot be saved "
+                "without pickle; use a named option, a number or a dict instead, or "
+                "keep the estimator with joblib.dump"
+            )
+        if isinstance(value, tuple):
+            state = value._asdict()
+        else:
+            state = {k: v for k, v in vars(value).items() if k != _NOT_STORED}
+        return {
+            _MARK: "object",
+            "of": name,
+            # Sorted: equal models make equal files.
+            "state": {k: self.encode(state[k], f"{where}.{k}") for k in sorted(state)},
+        }
+
+
+class _Decoder:
+    """State of one `decode`: the arrays, and the objects made so far."""
+
+    def __init__(self, arrays):
+        self.arrays = arrays
+        self.made = {}
+        self._kinds = {
+            "float": lambda data: float(data["text"]),
+            "scalar": lambda data: self.decode(data["value"])[0],
+            "array": lambda data: self.arrays[data["name"]],
+            "objects": self._objects,
+            "sparse": self._sparse,
+            "series": self._series,
+            "frame": self._frame,
+            "dict": self._dict,
+            "bunch": lambda data: Bunch(**self._dict(data)),
+            "tuple": lambda data: tuple(self.decode(data["items"])),
+            "set": lambda data: set(self.decode(data["items"])),
+            "frozenset": lambda data: frozenset(self.decode(data["items"])),
+            "same": lambda data: self.made[data["number"]],
+            "value": lambda data: to_value(data["of"], self.decode(data["state"])),
+            "pipeline": self._pipeline,
+            "object": self._object,
+        }
+
+    def decode(self, data):
+        if isinstance(data, list):
+            return [self.decode(v) for v in data]
+        if not isinstance(data, dict):
+            return data
+        kind = data[_MARK]
+        if kind not in self._kinds:
+            raise ValueError(f"unknown kind of data {kind!r}")
+        value = self._kinds[kind](data)
+        if kind in ("value", "pipeline", "object"):
+            self.made[data.get("number")] = value
+        return value
+
+    def _objects(self, data):
         out = np.empty(len(data["items"]), dtype=object)
-        out[:] = [_decode(v, arrays) for v in data["items"]]
+        out[:] = self.decode(data["items"])
         return out.reshape(data["shape"])
-    if kind == "sparse":
-        parts = tuple(_decode(data[k], arrays) for k in ("data", "indices", "indptr"))
+
+    def _sparse(self, data):
+        parts = tuple(self.decode(data[k]) for k in ("data", "indices", "indptr"))
         matrix = scipy.sparse.csr_matrix(parts, shape=tuple(data["shape"]))
         matrix.check_format()
         return matrix
-    if kind in ("series", "frame"):
-        return _decode_pandas(kind, data, arrays)
-    if kind == "dict":
-        return {_decode(k, arrays): _decode(v, arrays) for k, v in data["items"]}
-    if kind in ("tuple", "set", "frozenset"):
-        make = {"tuple": tuple, "set": set, "frozenset": frozenset}[kind]
-        return make(_decode(v, arrays) for v in data["items"])
-    if kind == "value":
-        return _VALUES[data["of"]][2](_decode(data["state"], arrays))
-    if kind == "pipeline":
-        return Pipeline([(str(n), _decode(s, arrays)) for n, s in data["steps"]])
-    if kind == "object":
-        return _decode_object(data, arrays)
-    raise ValueError(f"unknown kind of data {kind!r}")
+
+    def _series(self, data):
+        index = self.decode(data["index"])
+        return pd.Series(self.decode(data["values"]), index=index, name=data["name"])
+
+    def _frame(self, data):
+        columns = {str(name): self.decode(v) for name, v in data["columns"]}
+        return pd.DataFrame(columns, index=self.decode(data["index"]))
+
+    def _dict(self, data):
+        return {self.decode(k): self.decode(v) for k, v in data["items"]}
+
+    def _pipeline(self, data):
+        steps = [(str(n), self.decode(s)) for n, s in data["steps"]]
+        if not all(
+            isinstance(s, BaseEstimator) or s == "passthrough" for _, s in steps
+        ):
+            raise ValueError("a step of the pipeline is no estimator")
+        return Pipeline(steps, verbose=bool(data["verbose"]))
+
+    def _object(self, data):
+        name = data["of"]
+        cls = _class_of(name)
+        if cls is None:
+            raise ValueError(f"this release has no class {name!r}")
+        state = {str(k): self.decode(v) for k, v in data["state"].items()}
+        if issubclass(cls, tuple):
+            return cls(**state)
+        if issubclass(cls, BaseEstimator):
+            state = _estimator_state(cls, state)
+        elif state.keys() != set(_PARTS[name][1]):
+            raise ValueError(f"{name} has other attributes in this release")
+        made = cls.__new__(cls)
+        vars(made).update(state)
+        check_estimator(made)
+        return made
 
 
-def _decode_pandas(kind, data, arrays):
-    index = _decode(data["index"], arrays)
-    if kind == "series":
-        return pd.Series(
-            _decode(data["values"], arrays), index=index, name=data["name"]
-        )
-    columns = {str(name): _decode(v, arrays) for name, v in data["columns"]}
-    return pd.DataFrame(columns, index=index)
+def _class_of(name):
+    """Class of a name in a file, or None; no other class can be made."""
+    if name in _PARTS:
+        return getattr(importlib.import_module(_PARTS[name][0]), name)
+    found = getattr(lpcfg_sk, name) if name in lpcfg_sk._HOME else None
+    if inspect.isclass(found) and issubclass(found, BaseEstimator):
+        return found
+    return None
 
 
-def _decode_object(data, arrays):
-    module, _, name = data["of"].partition(":")
-    if module.split(".")[0] != "lpcfg_sk" or not name.isidentifier():
-        raise ValueError(f"{data['of']!r} is not a class of this library")
-    try:
-        cls = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        raise ValueError(f"this release has no class {data['of']!r}") from None
-    if not _is_ours(cls) or cls.__module__ != module:
-        raise ValueError(f"{data['of']!r} is not a class of this library")
-    state = {str(k): _decode(v, arrays) for k, v in data["state"].items()}
-    if issubclass(cls, tuple):
-        return cls(**state)
-    made = cls.__new__(cls)
-    vars(made).update(state)
-    return made
+def _estimator_state(cls, state):
+    """Parameters and fitted attributes, completed by the parameters of later years.
+
+    A parameter that the file does not know gets its default; one that this release
+    does not know is an error, and so is anything that would hide a method.
+    """
+    parameters = {
+        name: parameter.default
+        for name, parameter in inspect.signature(cls).parameters.items()
+    }
+    complete = {
+        name: default
+        for name, default in parameters.items()
+        if default is not inspect.Parameter.empty
+    }
+    for name, value in state.items():
+        fitted = name.endswith("_") or name.startswith("_")
+        if name not in parameters and (not fitted or hasattr(cls, name)):
+            raise ValueError(
+                f"{cls.__name__} of this release has no parameter {name!r}; the file "
+                "may be of a later one"
+            )
+        complete[name] = value
+    if absent := parameters.keys() - complete.keys():
+        raise ValueError(f"the file lacks {sorted(absent)} of the {cls.__name__}")
+    if _NOT_STORED in parameters:
+        complete[_NOT_STORED] = None
+    return complete

@@ -32,6 +32,10 @@ def save(estimator, path):
     --------
     load : Read it back.
 
+    Notes
+    -----
+    Folders of caches (the parameter ``memory``) are not stored.
+
     Examples
     --------
     >>> import os, tempfile

@@ -1,0 +1,96 @@
+"""Agreement between the attributes of a fitted estimator.
+
+Compiled loops trust the ids that they are given. What comes from a file therefore has
+to agree before the first of them runs.
+"""
+
+import numpy as np
+
+from lpcfg_sk.grammar import CFG, LPCFG, WTA
+
+__all__ = ["check_estimator"]
+
+
+def check_estimator(estimator):
+    """Raise ValueError where attributes of an estimator do not belong together.
+
+    Parameters
+    ----------
+    estimator : object
+        An estimator, fitted or not, or a part of one.
+    """
+    state = vars(estimator)
+    for expected, holds in _EXPECTED.items():
+        if not holds(state):
+            raise ValueError(
+                f"the attributes of a {type(estimator).__name__} do not belong "
+                f"together: expected {expected}"
+            )
+
+
+def _kinds(state):
+    grammar = state.get("grammar_")
+    return (
+        isinstance(grammar, CFG | LPCFG | None)
+        and isinstance(state.get("coarse_"), LPCFG | None)
+        and isinstance(state.get("wta_"), WTA | None)
+        and isinstance(state.get("original_"), WTA | None)
+    )
+
+
+def _symbols(state):
+    grammar, coarse = state.get("grammar_"), state.get("coarse_")
+    if grammar is None or coarse is None:
+        return True
+    return (
+        isinstance(grammar, LPCFG)
+        and grammar.nonterminals == coarse.nonterminals
+        and grammar.words == coarse.words
+    )
+
+
+def _probabilities(state):
+    theta, grammar = state.get("theta_"), state.get("grammar_")
+    if theta is None:
+        return True
+    return isinstance(grammar, CFG) and _is_floats(
+        theta.to_numpy(), (len(grammar.rules),)
+    )
+
+
+def _word_ids(state):
+    index, vocabulary = state.get("_index"), state.get("vocabulary_")
+    if index is None:
+        return True
+    return vocabulary.ndim == 1 and index == {w: i for i, w in enumerate(vocabulary)}
+
+
+def _states_of_words(state):
+    if "r_" not in state:
+        return True
+    n, m = len(state["vocabulary_"]), state["m_"]
+    contexts = n + (state["mode"] == "sentence") + 1
+    return (
+        _is_floats(state["r_"], (contexts, m))
+        and _is_floats(state["s_"], (n, m))
+        and _is_floats(state["pi_"], (m,))
+        and _is_floats(state["unigram_"], (n,))
+    )
+
+
+def _is_floats(array, shape):
+    return (
+        isinstance(array, np.ndarray)
+        and array.dtype.kind == "f"
+        and array.shape == shape
+        and bool(np.isfinite(array).all())
+    )
+
+
+_EXPECTED = {
+    "models of the classes that their names say": _kinds,
+    "the same symbols in the model and the coarse model": _symbols,
+    "one probability for each rule": _probabilities,
+    "ids of words in the order of the vocabulary": _word_ids,
+    "one row of parameters for each word": _states_of_words,
+}

@@ -1,0 +1,147 @@
+"""Models and other values, made by constructors that check what they are given."""
+
+import numpy as np
+
+from lpcfg_sk.grammar import CFG, LPCFG, WTA, GrammarArrays, Rule
+from lpcfg_sk.grammar._wta_files import automaton_data, automaton_parts
+from lpcfg_sk.treebank import SymbolTable
+
+__all__ = ["of_value", "to_value"]
+
+
+def of_value(value):
+    """Name and plain state of a value, or None where it is not of these classes.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    (name, state) : tuple of str and dict, or None
+    """
+    for name, (cls, of, _) in _VALUES.items():
+        if type(value) is cls:
+            return name, of(value)
+    return None
+
+
+def to_value(name, state):
+    """Make a value from what `of_value` gave.
+
+    Parameters
+    ----------
+    name : str
+        Name of the class.
+    state : dict
+        Its state, which may come from anywhere.
+
+    Returns
+    -------
+    value : object
+
+    Raises
+    ------
+    ValueError
+        If the state does not describe such a value.
+    """
+    if name not in _VALUES:
+        raise ValueError(f"this release has no class {name!r}")
+    return _VALUES[name][2](state)
+
+
+def _of_lpcfg(grammar):
+    return {
+        "nonterminals": list(grammar.nonterminals),
+        "words": list(grammar.words),
+        "arrays": grammar.arrays._asdict(),
+        "unknown_word": grammar.unknown_word,
+    }
+
+
+def _to_lpcfg(state):
+    return LPCFG.from_arrays(
+        state["nonterminals"],
+        state["words"],
+        GrammarArrays(**state["arrays"]),
+        unknown_word=state["unknown_word"],
+    )
+
+
+def _of_cfg(grammar):
+    return {
+        "rules": [[r.lhs, list(r.rhs), list(r.terminal)] for r in grammar.rules],
+        "start": grammar.start,
+        "unary_cycles": grammar.unary_cycles,
+        "implicit_start": grammar.implicit_start,
+    }
+
+
+def _to_cfg(state):
+    rules = [Rule(lhs, tuple(rhs), tuple(t)) for lhs, rhs, t in state["rules"]]
+    return CFG(
+        rules,
+        state["start"],
+        unary_cycles=state["unary_cycles"],
+        implicit_start=state["implicit_start"],
+    )
+
+
+def _of_wta(wta):
+    meta, arrays = automaton_data(wta)
+    return {"meta": meta, "arrays": arrays}
+
+
+def _to_wta(state):
+    return WTA._build(*automaton_parts(state["meta"], state["arrays"]))
+
+
+def _of_table(table):
+    return {"strings": list(table.strings), "backoff": table.backoff}
+
+
+def _to_table(state):
+    strings, backoff = state["strings"], state["backoff"]
+    if not all(isinstance(s, str) for s in strings) or len(set(strings)) < len(strings):
+        raise ValueError("a symbol table holds strings, each of them once")
+    if backoff is not None and backoff.size:
+        if backoff.dtype.kind not in "iu":
+            raise ValueError("the classes of words are ids")
+        if backoff.min() < -1 or backoff.max() >= len(strings):
+            raise ValueError("the class of a word is not in the symbol table")
+    return SymbolTable(strings, backoff)
+
+
+def _of_random_state(generator):
+    name, key, position, has_gauss, cached = generator.get_state(legacy=True)
+    return {
+        "name": name,
+        "key": key,
+        "position": position,
+        "gauss": cached if has_gauss else None,
+    }
+
+
+def _to_random_state(state):
+    gauss = state["gauss"]
+    generator = np.random.RandomState()
+    generator.set_state(
+        (
+            state["name"],
+            state["key"],
+            state["position"],
+            int(gauss is not None),
+            0.0 if gauss is None else gauss,
+        )
+    )
+    return generator
+
+
+_VALUES = {
+    "LPCFG": (LPCFG, _of_lpcfg, _to_lpcfg),
+    "CFG": (CFG, _of_cfg, _to_cfg),
+    "WTA": (WTA, _of_wta, _to_wta),
+    "SymbolTable": (SymbolTable, _of_table, _to_table),
+    "RandomState": (np.random.RandomState, _of_random_state, _to_random_state),
+}

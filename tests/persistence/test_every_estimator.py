@@ -1,0 +1,131 @@
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+import lpcfg_sk
+from lpcfg_sk import RareWords, SpectralLPCFG, load, make_parser, save
+from tests.persistence import models
+from tests.tolerances import SUM
+
+FILES = Path(__file__).parent / "files"
+
+
+def test_no_estimator_is_forgotten():
+    public = {
+        name
+        for name in lpcfg_sk._HOME
+        if inspect.isclass(getattr(lpcfg_sk, name))
+        and issubclass(getattr(lpcfg_sk, name), BaseEstimator)
+    }
+    assert public <= set(models.MAKERS)
+
+
+@pytest.mark.parametrize("name", models.MAKERS)
+def test_saved_and_loaded_objects_say_the_same(name, tmp_path):
+    value = models.make(name)
+    models.write(name, value, tmp_path / "model")
+    again = models.read(name, tmp_path / "model")
+    assert type(again) is type(value)
+    assert models.answers(name, again) == models.answers(name, value)
+    assert set(vars(again)) == set(vars(value))
+    if hasattr(value, "get_params"):
+        assert again.get_params().keys() == value.get_params().keys()
+    # Once more from the copy: nothing that was not stored is needed to store it.
+    models.write(name, again, tmp_path / "second")
+    assert (tmp_path / "second").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+@pytest.mark.parametrize("name", models.MAKERS)
+def test_files_of_version_1_are_read(name):
+    value = models.read(name, FILES / f"{name}.lpcfg")
+    expected = json.loads((FILES / f"{name}.json").read_text())
+    found = json.loads(json.dumps(models.answers(name, value)))
+    assert found.keys() == expected.keys()
+    for method, answer in expected.items():
+        if isinstance(answer[0], list) and isinstance(answer[0][0], str):
+            assert found[method][:2] == answer[:2]
+            assert found[method][2].keys() == answer[2].keys()
+            for block, sizes in answer[2].items():
+                np.testing.assert_allclose(found[method][2][block], sizes, rtol=SUM)
+        else:
+            np.testing.assert_allclose(found[method], answer, rtol=SUM)
+
+
+def test_shared_objects_stay_shared(tmp_path):
+    value = models.make("VotingParser")
+    save(value, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.named_estimators_.pcfg is again.estimators_[0]
+    assert again.named_estimators_["em"] is again.estimators_[1]
+
+
+def test_later_parameters_get_their_defaults_and_unknown_ones_are_refused(tmp_path):
+    from lpcfg_sk.grammar._persistence import load_arrays, save_arrays
+
+    path = tmp_path / "model"
+    save(RareWords(min_count=7), path)
+    _, data, arrays = load_arrays(path, "estimator", 1)
+    del data["state"]["min_class_count"]
+    save_arrays(path, "estimator", 1, data, arrays)
+    assert load(path).get_params() == RareWords(min_count=7).get_params()
+    for name in ("later_parameter", "transform", "__init__", "_repr_html_"):
+        changed = {**data, "state": {**data["state"], name: 3}}
+        save_arrays(path, "estimator", 1, changed, arrays)
+        with pytest.raises(ValueError, match=f"no parameter '{name}'"):
+            load(path)
+
+
+def test_required_parameters_must_be_there(tmp_path):
+    from lpcfg_sk.grammar._persistence import load_arrays, save_arrays
+
+    path = tmp_path / "model"
+    save(models.make("VotingParser"), path)
+    _, data, arrays = load_arrays(path, "estimator", 1)
+    del data["state"]["estimators"]
+    data["state"]["estimators_"] = data["state"]["named_estimators_"] = None
+    save_arrays(path, "estimator", 1, data, arrays)
+    with pytest.raises(ValueError, match="lacks"):
+        load(path)
+
+
+def test_cache_folders_are_not_stored(tmp_path):
+    cache = str(tmp_path / "cache")
+    parser = make_parser(SpectralLPCFG(2, memory=cache), memory=cache)
+    save(parser, tmp_path / "model")
+    assert cache.encode() not in (tmp_path / "model").read_bytes()
+    again = load(tmp_path / "model")
+    assert again.memory is None
+    assert again[-1].memory is None
+
+
+def test_random_states_go_on_where_they_were(tmp_path):
+    generator = np.random.RandomState(3)
+    generator.normal(size=3)
+    save(SpectralLPCFG(random_state=generator), tmp_path / "model")
+    again = load(tmp_path / "model").random_state
+    np.testing.assert_array_equal(again.normal(size=5), generator.normal(size=5))
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "change"),
+    [
+        ("PCFG", "coarse_", lambda model: models.make("EMLPCFG").coarse_),
+        ("PCFG", "coarse_", lambda model: models.RULES),
+        ("MarginEMPCFG", "theta_", lambda model: model.theta_[:-1]),
+        ("MarginEMPCFG", "theta_", lambda model: model.theta_ * np.nan),
+        ("KneserNeyLM", "_index", lambda model: {"w0": 999_999}),
+        ("AggregateMarkovLM", "r_", lambda model: model.r_[:3]),
+        ("AggregateMarkovLM", "s_", lambda model: model.s_.astype(int)),
+        ("SVTAMinimizer", "wta_", lambda model: models.GRAMMAR),
+    ],
+)
+def test_attributes_that_disagree_are_refused(name, attribute, change, tmp_path):
+    model = models.make(name)
+    setattr(model, attribute, change(model))
+    save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="do not belong together"):
+        load(tmp_path / "model")
