@@ -230,6 +230,27 @@ class LPCFG:
 
         return normalize(self)
 
+    def describe_state(self, nonterminal, state, *, top=10):
+        """What a latent state does most: its words and rules.
+
+        Parameters
+        ----------
+        nonterminal : str
+            The nonterminal a.
+        state : int
+            The state h, from 0.
+        top : int, default=10
+            Number of words or rules.
+
+        Returns
+        -------
+        DataFrame
+            See :func:`lpcfg_sk.inspection.describe_state`.
+        """
+        from lpcfg_sk.inspection import describe_state
+
+        return describe_state(self, nonterminal, state, top=top)
+
     def encode(self, treebank):
         """Translate the symbols of a treebank into ids of this grammar.
 

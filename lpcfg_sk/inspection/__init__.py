@@ -2,6 +2,7 @@
 
 from lpcfg_sk.inspection._chart import ChartDisplay
 from lpcfg_sk.inspection._compare import compare
+from lpcfg_sk.inspection._comparison import ComparisonDisplay
 from lpcfg_sk.inspection._convergence import ConvergenceDisplay
 from lpcfg_sk.inspection._latent_states import LatentStateDisplay
 from lpcfg_sk.inspection._results import results_table
@@ -13,6 +14,7 @@ from lpcfg_sk.inspection._tree_diff import tree_diff
 
 __all__ = [
     "ChartDisplay",
+    "ComparisonDisplay",
     "ConvergenceDisplay",
     "LatentStateDisplay",
     "SingularValueDisplay",

@@ -40,8 +40,8 @@ class ChartDisplay(Display):
         self.label = label
 
     @classmethod
-    def from_estimator(cls, estimator, sentence, *, label=None):
-        """Parse a sentence and take its posteriors.
+    def from_estimator(cls, estimator, sentence, *, label=None, ax=None, **kwargs):
+        """Parse a sentence and draw its posteriors.
 
         Parameters
         ----------
@@ -51,6 +51,10 @@ class ChartDisplay(Display):
             The words.
         label : str, default=None
             Show this label alone.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+        **kwargs
+            Passed to :meth:`plot`.
 
         Returns
         -------
@@ -62,7 +66,8 @@ class ChartDisplay(Display):
         if isinstance(estimator, Pipeline):
             X = estimator[:-1].transform(X)
             estimator = estimator[-1]
-        return cls(sentence, estimator.span_marginals(X)[0], label)
+        frame = estimator.span_marginals(X)[0]
+        return cls(sentence, frame, label).plot(ax, **kwargs)
 
     def plot(self, ax=None, *, cmap="Blues", threshold=0.3):
         """Draw the triangle.
@@ -80,8 +85,9 @@ class ChartDisplay(Display):
         -------
         display : ChartDisplay
         """
-        ax = self._axes(ax)
         n = len(self.words)
+        side = min(12.0, max(4.0, 0.42 * n + 1.5))
+        ax = self._axes(ax, figsize=(side + 1, side))
         frame = self.marginals
         if self.label is not None:
             frame = frame[frame["label"] == self.label]
@@ -98,8 +104,13 @@ class ChartDisplay(Display):
             ax.text(
                 *place, row.label, ha="center", va="center", color=colour, fontsize=7
             )
+        # The triangle has its corner at the upper right: so have the words.
         ax.set_xticks(range(n), self.words, rotation=90)
+        ax.xaxis.tick_top()
+        ax.xaxis.set_label_position("top")
         ax.set_yticks(range(n), self.words)
-        ax.set(xlabel="last word", ylabel="first word")
-        self.figure_.colorbar(self.image_, ax=ax, label="posterior probability")
+        ax.set(xlabel="last word of the span", ylabel="first word of the span")
+        ax.spines[["left", "bottom"]].set_visible(False)
+        bar = self.figure_.colorbar(self.image_, ax=ax, shrink=0.8)
+        bar.set_label("posterior probability")
         return self

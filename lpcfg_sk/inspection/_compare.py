@@ -14,8 +14,21 @@ from lpcfg_sk.utils._validation import check_treebank
 
 __all__ = ["compare"]
 
+_DECIMALS = {
+    "f1": 2,
+    "low": 2,
+    "high": 2,
+    "p_value": 4,
+    "perplexity": 2,
+    "fit_time": 3,
+    "parse_time": 3,
+    "sentences_per_second": 1,
+    "parameters": 0,
+    "iterations": 1,
+}
 
-def compare(estimators, treebank, *, cv=5, test=None, confidence=0.95, random_state=0):
+
+def compare(estimators, treebank, *, cv=3, test=None, confidence=0.95, random_state=0):
     """Compare parsers on the same trees.
 
     Parameters
@@ -24,7 +37,7 @@ def compare(estimators, treebank, *, cv=5, test=None, confidence=0.95, random_st
         Parsers by name; pipelines as :func:`make_parser` gives them.
     treebank : Treebank
         Trees to train on, and to test on where `test` is None.
-    cv : int or cross-validation generator, default=5
+    cv : int or cross-validation generator, default=3
         How to cut the treebank; every tree is parsed once by a parser that has not
         seen it.
     test : Treebank, default=None
@@ -40,9 +53,11 @@ def compare(estimators, treebank, *, cv=5, test=None, confidence=0.95, random_st
         One row an estimator, indexed by name: ``f1`` in percent with its interval
         ``low`` and ``high``; ``p_value`` of the difference to the first row by paired
         bootstrap; ``failures``, sentences without a parse; ``perplexity`` a word of the
-        other sentences, where the grammar is probabilistic; ``fit_time`` in seconds,
-        ``sentences_per_second`` of parsing, the number of ``parameters``, and of
-        ``iterations`` where there are any.
+        other sentences, where the grammar is probabilistic; ``fit_time`` and
+        ``parse_time``, seconds a fold; ``sentences_per_second`` of parsing; the number
+        of ``parameters``, and of ``iterations`` where there are any. Numbers are
+        rounded to what is worth printing; ``table.to_markdown()``,
+        ``table.to_latex()`` and :class:`ComparisonDisplay` export and draw them.
 
     Notes
     -----
@@ -80,10 +95,11 @@ def compare(estimators, treebank, *, cv=5, test=None, confidence=0.95, random_st
             ).p_value
     table = pd.DataFrame.from_dict(rows, orient="index")
     order = ["f1", "low", "high", "p_value", "failures", "perplexity", "fit_time"]
-    order += ["sentences_per_second", "parameters", "iterations"]
-    table = table.reindex(columns=order)
+    order += ["parse_time", "sentences_per_second", "parameters", "iterations"]
+    table = table.reindex(columns=order).round(_DECIMALS)
     table.index.name = "model"
-    return table
+    whole = {"failures": "Int64", "parameters": "Int64"}
+    return table.astype(whole)
 
 
 def _measure(estimator, fit, held):
@@ -132,6 +148,7 @@ def _row(gold, predicted, measured, confidence, random_state):
         "failures": total["failures"].sum(),
         "perplexity": np.exp(-total["log_prob"].sum() / n_tokens),
         "fit_time": total["fit_time"].mean(),
+        "parse_time": total["parse_time"].mean(),
         "sentences_per_second": len(gold) / total["parse_time"].sum(),
         "parameters": total["parameters"].mean(),
         "iterations": total["iterations"].mean(),

@@ -5,7 +5,7 @@ from lpcfg_sk.inspection._displays import Display, fitted_learner
 __all__ = ["ConvergenceDisplay"]
 
 _CURVES = {
-    "lower_bounds_": "log likelihood",
+    "lower_bounds_": "mean log likelihood",
     "log_losses_": "log-loss",
 }
 
@@ -41,13 +41,17 @@ class ConvergenceDisplay(Display):
         self.chosen = chosen
 
     @classmethod
-    def from_estimator(cls, estimator):
-        """Take the curve of a fitted learner.
+    def from_estimator(cls, estimator, *, ax=None, **kwargs):
+        """Draw the curve of a fitted learner.
 
         Parameters
         ----------
         estimator : EMLPCFG, MarginEMPCFG, AggregateMarkovLM, or a pipeline of one
             Fitted estimator with ``lower_bounds_`` or ``log_losses_``.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+        **kwargs
+            Passed to :meth:`plot`.
 
         Returns
         -------
@@ -62,7 +66,7 @@ class ConvergenceDisplay(Display):
             chosen = getattr(learner, "n_iter_", None)
             if chosen is not None and chosen >= len(values):
                 chosen = None
-            return cls(values, name, chosen)
+            return cls(values, name, chosen).plot(ax, **kwargs)
         return fitted_learner(estimator, "lower_bounds_", cls.__name__)
 
     def plot(self, ax=None, **kwargs):
@@ -83,6 +87,8 @@ class ConvergenceDisplay(Display):
         options = {"marker": "o", "markersize": 3, **kwargs}
         (self.line_,) = ax.plot(np.arange(len(self.values)), self.values, **options)
         if self.chosen is not None:
-            ax.axvline(self.chosen, color="0.6", linestyle=":")
+            ax.axvline(self.chosen, color="0.6", linestyle=":", label="chosen")
+            ax.legend(fontsize="small")
         ax.set(xlabel="iteration", ylabel=self.name)
+        ax.xaxis.get_major_locator().set_params(integer=True)
         return self

@@ -18,12 +18,18 @@ class Display:
         The figure of `ax_`.
     """
 
-    def _axes(self, ax):
-        check_matplotlib_support(f"{type(self).__name__}.plot")
-        if ax is None:
-            import matplotlib.pyplot as plt
+    _own_figure = None
 
-            _, ax = plt.subplots()
+    def _axes(self, ax, figsize=None):
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        import matplotlib.pyplot as plt
+
+        if self._own_figure is not None:
+            # from_estimator has drawn; to plot again is to draw it elsewhere.
+            plt.close(self._own_figure)
+            self._own_figure = None
+        if ax is None:
+            self._own_figure, ax = plt.subplots(figsize=figsize, layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         return ax
 

@@ -37,8 +37,8 @@ class LatentStateDisplay(Display):
         self.pivots = pivots
 
     @classmethod
-    def from_estimator(cls, estimator, nonterminal, *, top=8):
-        """Describe the states of a fitted learner.
+    def from_estimator(cls, estimator, nonterminal, *, top=8, ax=None, **kwargs):
+        """Draw the states of a fitted learner.
 
         Parameters
         ----------
@@ -48,19 +48,22 @@ class LatentStateDisplay(Display):
             The nonterminal.
         top : int, default=8
             Number of expansions a state.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+        **kwargs
+            Passed to :meth:`plot`.
 
         Returns
         -------
         display : LatentStateDisplay
         """
         learner = fitted_learner(estimator, "grammar_", cls.__name__)
-        grammar = learner.grammar_
         states = [
-            describe_state(grammar, nonterminal, h, top=top)
-            for h in range(grammar.m.get(nonterminal, 1))
+            describe_state(learner, nonterminal, h, top=top)
+            for h in range(learner.grammar_.m.get(nonterminal, 1))
         ]
         pivots = getattr(learner, "pivots_", {}).get(nonterminal)
-        return cls(nonterminal, states, pivots)
+        return cls(nonterminal, states, pivots).plot(ax, **kwargs)
 
     def plot(self, ax=None, *, color="C0"):
         """Draw the expansions of each state as bars.
@@ -76,24 +79,23 @@ class LatentStateDisplay(Display):
         -------
         display : LatentStateDisplay
         """
-        ax = self._axes(ax)
+        n_bars = sum(len(state) for state in self.states)
+        height = 1.2 + 0.22 * (n_bars + 2 * len(self.states))
+        ax = self._axes(ax, figsize=(6.4, height))
         self.bars_, ticks, names, at = [], [], [], 0
         for h, state in enumerate(self.states):
-            where = [at + i for i in range(len(state))]
+            title = f"state {h}"
+            if self.pivots:
+                title += f", pivot {self.pivots[h]}"
+            # The line above the bars of a state is its heading.
+            place = {"transform": ax.get_yaxis_transform(), "va": "center"}
+            ax.text(0.01, at, title, fontsize="small", fontweight="bold", **place)
+            where = [at + 1 + i for i in range(len(state))]
             self.bars_.append(ax.barh(where, state["probability"], color=color))
             ticks += where
             names += state["expansion"].tolist()
-            title = f"state {h}"
-            if self.pivots is not None:
-                title += f"  (pivot {self.pivots[h]})"
-            ax.text(0.99, at, title, ha="right", va="top", transform=_beside(ax))
-            at += len(state) + 1
+            at += len(state) + 2
         ax.set_yticks(ticks, names, fontsize="small")
-        ax.invert_yaxis()
-        ax.set(xlabel="probability", title=self.nonterminal)
+        ax.set_ylim(at - 1.2, -0.8)
+        ax.set(xlabel="probability", title=f"Latent states of {self.nonterminal}")
         return self
-
-
-def _beside(ax):
-    """Axis fractions across, data down."""
-    return ax.get_yaxis_transform()

@@ -34,8 +34,8 @@ class SingularValueDisplay(Display):
         self.singular_values = singular_values
 
     @classmethod
-    def from_estimator(cls, estimator, *, nonterminals=None, most=8):
-        """Take the values of a fitted estimator.
+    def from_estimator(cls, estimator, *, nonterminals=None, most=8, ax=None, **kwargs):
+        """Draw the values of a fitted estimator.
 
         Parameters
         ----------
@@ -45,6 +45,10 @@ class SingularValueDisplay(Display):
             Which nonterminals; those with the most values where None.
         most : int, default=8
             How many of them at most.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+        **kwargs
+            Passed to :meth:`plot`.
 
         Returns
         -------
@@ -53,14 +57,15 @@ class SingularValueDisplay(Display):
         learner = fitted_learner(estimator, "singular_values_", cls.__name__)
         values = learner.singular_values_
         if not isinstance(values, dict):
-            return cls({type(learner).__name__: np.asarray(values)})
+            return cls({type(learner).__name__: np.asarray(values)}).plot(ax, **kwargs)
         if nonterminals is None:
             ranked = sorted(values, key=lambda a: (-len(values[a]), -values[a][0], a))
             nonterminals = ranked[:most]
         missing = [a for a in nonterminals if a not in values]
         if missing:
             raise ValueError(f"no singular values for {', '.join(missing)}")
-        return cls({a: np.asarray(values[a]) for a in nonterminals})
+        chosen = {a: np.asarray(values[a]) for a in nonterminals}
+        return cls(chosen).plot(ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
         """Draw the curves on a logarithmic axis.
@@ -81,6 +86,7 @@ class SingularValueDisplay(Display):
         for name, values in self.singular_values.items():
             options = {"marker": "o", "markersize": 3, "label": name, **kwargs}
             self.lines_ += ax.plot(np.arange(1, len(values) + 1), values, **options)
-        ax.set(xlabel="number", ylabel="singular value", yscale="log")
-        ax.legend(fontsize="small")
+        ax.set(xlabel="rank", ylabel="singular value", yscale="log")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.legend(fontsize="small", ncols=1 + len(self.lines_) // 6)
         return self

@@ -42,8 +42,8 @@ class StateCurveDisplay(Display):
         self.x = x
 
     @classmethod
-    def from_estimator(cls, search, *, x="m"):
-        """Take the results of a fitted search.
+    def from_estimator(cls, search, *, x="m", ax=None, **kwargs):
+        """Draw the results of a fitted search.
 
         Parameters
         ----------
@@ -51,12 +51,16 @@ class StateCurveDisplay(Display):
             A fitted search over `x`, and perhaps other parameters.
         x : str, default="m"
             The parameter on the axis, by its short name.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+        **kwargs
+            Passed to :meth:`plot`.
 
         Returns
         -------
         display : StateCurveDisplay
         """
-        return cls(results_table(search), x)
+        return cls(results_table(search), x).plot(ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
         """Draw a curve for each setting of the other parameters.
@@ -91,5 +95,5 @@ class StateCurveDisplay(Display):
             )
         if others:
             ax.legend(title=", ".join(others), fontsize="small")
-        ax.set(xlabel=self.x, ylabel="score")
+        ax.set(xlabel=self.x, ylabel="mean score ± standard deviation of the folds")
         return self

@@ -1,15 +1,16 @@
 import numpy as np
 import pandas as pd
+from sklearn.pipeline import Pipeline
 
 __all__ = ["describe_state", "state_table"]
 
 
-def describe_state(grammar, nonterminal, state, *, top=10):
+def describe_state(model, nonterminal, state, *, top=10):
     """What a latent state of a nonterminal does most.
 
     Parameters
     ----------
-    grammar : LPCFG
+    model : LPCFG, learner or pipeline that ends in one
         A grammar with non-negative parameters (EM, pivot, plain PCFG).
     nonterminal : str
         The nonterminal a.
@@ -25,6 +26,11 @@ def describe_state(grammar, nonterminal, state, *, top=10):
         "rule"), ``expansion``, its ``probability`` given (a, h), and its ``lift``: that
         probability over the mean of the states of a.
 
+    See Also
+    --------
+    state_table : All states in one table.
+    LatentStateDisplay : A picture of the states of a nonterminal.
+
     Examples
     --------
     >>> from lpcfg_sk import LPCFG
@@ -39,16 +45,17 @@ def describe_state(grammar, nonterminal, state, *, top=10):
     0  word         y         0.75   2.0
     1  word         x         0.25   0.4
     """
-    _check(grammar)
+    grammar, _ = _readable(model)
     if nonterminal not in grammar.m:
+        some = ", ".join(grammar.nonterminals[:8])
+        more = ", ..." if len(grammar.nonterminals) > 8 else ""
         raise ValueError(
-            f"the grammar has no nonterminal {nonterminal!r}; it has "
-            f"{', '.join(grammar.nonterminals[:8])}, ..."
+            f"the grammar has no nonterminal {nonterminal!r}; it has {some}{more}"
         )
     m = grammar.m[nonterminal]
     if not 0 <= state < m:
         raise ValueError(f"{nonterminal!r} has the states 0 to {m - 1}, got {state}")
-    kinds, names, weights = _expansions(grammar)[nonterminal]
+    kinds, names, weights = _expansions(grammar, nonterminal)[nonterminal]
     table = pd.DataFrame(
         {
             "kind": kinds,
@@ -63,21 +70,26 @@ def describe_state(grammar, nonterminal, state, *, top=10):
     ).head(top)
 
 
-def state_table(grammar, *, top=5):
+def state_table(model, *, top=5):
     """All latent states of a grammar, one row each.
 
     Parameters
     ----------
-    grammar : LPCFG
+    model : LPCFG, learner or pipeline that ends in one
         A grammar with non-negative parameters.
     top : int, default=5
-        Number of expansions to show.
+        Number of words and of rules to show.
 
     Returns
     -------
     table : DataFrame
         Columns ``nonterminal``, ``state``, ``entropy`` (in bits, of what the state
-        rewrites to), and ``expansions``: the most probable ones.
+        rewrites to), ``words`` and ``rules``, the most probable ones, and ``pivot`` for
+        learners that name the pivot feature of a state.
+
+    See Also
+    --------
+    describe_state : One state, with numbers.
 
     Examples
     --------
@@ -89,26 +101,35 @@ def state_table(grammar, *, top=5):
     ...     root={"S": [1.0]},
     ... )
     >>> state_table(grammar).round(2)
-      nonterminal  state  entropy expansions
-    0           A      0     0.00          x
-    1           A      1     0.81       y, x
-    2           S      0     0.00        A A
+      nonterminal  state  entropy words rules
+    0           A      0     0.00     x
+    1           A      1     0.81  y, x
+    2           S      0     0.00         A A
     """
-    _check(grammar)
+    grammar, pivots = _readable(model)
     rows = []
-    for label, (_, names, weights) in sorted(_expansions(grammar).items()):
+    for label, (kinds, names, weights) in sorted(_expansions(grammar).items()):
         total = weights.sum(axis=0)
         share = weights / np.where(total > 0, total, 1.0)
         logs = np.log2(np.where(share > 0, share, 1.0))
         entropy = np.maximum(-(share * logs).sum(axis=0), 0.0)
+        named = pivots.get(label) or [""] * weights.shape[1]
         for state in range(weights.shape[1]):
-            best = np.argsort(-share[:, state], kind="stable")[:top]
-            shown = [names[i] for i in best if share[i, state] > 0]
-            rows.append((label, state, entropy[state], ", ".join(shown)))
-    return pd.DataFrame(rows, columns=["nonterminal", "state", "entropy", "expansions"])
+            order = np.argsort(-share[:, state], kind="stable")
+            best = [i for i in order if share[i, state] > 0]
+            words = [names[i] for i in best if kinds[i] == "word"][:top]
+            rules = [names[i] for i in best if kinds[i] == "rule"][:top]
+            row = (label, state, entropy[state], ", ".join(words), ", ".join(rules))
+            rows.append((*row, named[state]))
+    columns = ["nonterminal", "state", "entropy", "words", "rules", "pivot"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table if pivots else table.drop(columns="pivot")
 
 
-def _check(grammar):
+def _readable(model):
+    """Grammar of a model whose states mean something, and its pivots."""
+    learner = model[-1] if isinstance(model, Pipeline) else model
+    grammar = getattr(learner, "grammar_", learner)
     arrays = grammar.arrays
     if any((v < 0).any() for v in (arrays.binary, arrays.lexical, arrays.root)):
         raise ValueError(
@@ -116,15 +137,19 @@ def _check(grammar):
             "one: a spectral grammar is known up to an invertible transform only; use "
             "PivotLPCFG or EMLPCFG to read states"
         )
+    return grammar, getattr(learner, "pivots_", {})
 
 
-def _expansions(grammar):
-    """For each nonterminal its expansions and P(expansion | a, h)."""
+def _expansions(grammar, only=None):
+    """For each nonterminal, or one, its expansions and P(expansion | a, h)."""
     found = {}
     for (a, b, c), tensor in grammar.binary.items():
-        found.setdefault(a, []).append(("rule", f"{b} {c}", tensor.sum(axis=(1, 2))))
+        if only in (None, a):
+            entry = ("rule", f"{b} {c}", tensor.sum(axis=(1, 2)))
+            found.setdefault(a, []).append(entry)
     for (a, x), vector in grammar.lexical.items():
-        found.setdefault(a, []).append(("word", x, np.asarray(vector)))
+        if only in (None, a):
+            found.setdefault(a, []).append(("word", x, np.asarray(vector)))
     return {
         a: ([k for k, _, _ in e], [n for _, n, _ in e], np.array([v for *_, v in e]))
         for a, e in found.items()

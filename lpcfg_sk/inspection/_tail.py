@@ -32,8 +32,8 @@ class TailFitDisplay(Display):
         self.fit = fit
 
     @classmethod
-    def from_treebank(cls, treebank, *, held_out=None):
-        """Fit the tail of a treebank.
+    def from_treebank(cls, treebank, *, held_out=None, ax=None, **kwargs):
+        """Fit and draw the tail of a treebank.
 
         Parameters
         ----------
@@ -41,12 +41,16 @@ class TailFitDisplay(Display):
             Sentences, with or without trees.
         held_out : Treebank, default=None
             New data; every second length where None.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+        **kwargs
+            Passed to :meth:`plot`.
 
         Returns
         -------
         display : TailFitDisplay
         """
-        return cls(tail_fit(treebank, held_out=held_out))
+        return cls(tail_fit(treebank, held_out=held_out)).plot(ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
         """Draw frequencies over lengths, and the curve.

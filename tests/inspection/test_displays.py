@@ -6,10 +6,12 @@ from lpcfg_sk import CFG, EMLPCFG, PCFG, MarginEMPCFG, SpectralLPCFG, make_parse
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.inspection import (
     ChartDisplay,
+    ComparisonDisplay,
     ConvergenceDisplay,
     LatentStateDisplay,
     SingularValueDisplay,
     StateCurveDisplay,
+    TailFitDisplay,
 )
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -46,7 +48,7 @@ def test_singular_values_of_a_pipeline():
 
 def test_convergence_of_em_and_of_margins(em):
     display = ConvergenceDisplay.from_estimator(em).plot()
-    assert display.name == "log likelihood"
+    assert display.name == "mean log likelihood"
     assert len(display.line_.get_xdata()) == 3
     model = MarginEMPCFG(GRAMMAR).fit([["a", "c"], ["c"]])
     assert ConvergenceDisplay.from_estimator(model).name == "log-loss"
@@ -67,6 +69,11 @@ def test_state_curves():
     display = StateCurveDisplay(table).plot()
     assert len(display.containers_) == 2
     assert len(StateCurveDisplay(table[:2]).plot().containers_) == 1
+    legend = display.ax_.get_legend()
+    assert legend.get_title().get_text() == "horizontal"
+    named = table[:2].assign(m=["few", "many"])
+    ticks = StateCurveDisplay(named).plot().ax_.get_xticklabels()
+    assert [tick.get_text() for tick in ticks] == ["few", "many"]
     with pytest.raises(ValueError, match="no columns"):
         StateCurveDisplay(table, x="s")
 
@@ -88,4 +95,48 @@ def test_chart_of_a_sentence(em):
 def test_latent_states(em):
     display = LatentStateDisplay.from_estimator(em, "NP").plot()
     assert len(display.bars_) == em[-1].grammar_.m["NP"]
-    assert display.ax_.get_title() == "NP"
+    assert display.ax_.get_title() == "Latent states of NP"
+    named = LatentStateDisplay("NP", display.states, ["p", "q", "r"]).plot()
+    assert "state 1, pivot q" in [text.get_text() for text in named.ax_.texts]
+    with pytest.raises(ValueError, match="no nonterminal 'ZZ'"):
+        LatentStateDisplay.from_estimator(em, "ZZ")
+
+
+def test_comparison():
+    table = pd.DataFrame(
+        {"f1": [80.0, 88.0], "low": [78.0, 86.5], "high": [82.0, 89.0]},
+        index=["PCFG", "Spectral"],
+    )
+    display = ComparisonDisplay(table).plot()
+    assert display.container_[0].get_xdata().tolist() == [80.0, 88.0]
+    names = [tick.get_text() for tick in display.ax_.get_yticklabels()]
+    assert names == ["PCFG", "Spectral"]
+    fitted = ComparisonDisplay.from_estimators({"PCFG": make_parser()}, TREES, cv=2)
+    assert fitted.table.index.tolist() == ["PCFG"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda em, **where: ConvergenceDisplay.from_estimator(em, **where),
+        lambda em, **where: ChartDisplay.from_estimator(
+            em, TREES[0].words(), label="NP", **where
+        ),
+        lambda em, **where: LatentStateDisplay.from_estimator(em, "NP", **where),
+        lambda em, **where: TailFitDisplay.from_treebank(load_toy(300), **where),
+    ],
+    ids=["convergence", "chart", "latent", "tail"],
+)
+def test_manners_of_scikit_learn(em, make):
+    """Made where one says, or in a figure of its own that a second plot replaces."""
+    _, ax = plt.subplots()
+    display = make(em, ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert ax.get_xlabel()
+    before = plt.get_fignums()
+    alone = make(em)
+    assert len(plt.get_fignums()) == len(before) + 1
+    assert alone.plot(ax=plt.subplots()[1]) is alone
+    assert len(plt.get_fignums()) == len(before) + 1
+    assert alone.ax_.figure is alone.figure_

@@ -8,7 +8,16 @@ from sklearn.model_selection import (
     RandomizedSearchCV,
 )
 
-from lpcfg_sk import CFG, EMLPCFG, LPCFG, PCFG, MarginEMPCFG, Tree, make_parser
+from lpcfg_sk import (
+    CFG,
+    EMLPCFG,
+    LPCFG,
+    PCFG,
+    MarginEMPCFG,
+    PivotLPCFG,
+    Tree,
+    make_parser,
+)
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.inspection import (
     compare,
@@ -86,8 +95,17 @@ def test_compare_gives_one_row_a_parser():
     assert table.loc["EM", "iterations"] == 3
     held = compare(parsers, trees[:80], test=trees[80:])
     assert held["f1"].notna().all()
-    assert "PCFG" in table.to_latex()
+    assert (table["parse_time"] > 0).all()
     assert "PCFG" in table.to_html()
+    assert max(map(len, table.to_string().splitlines())) < 140
+
+
+def test_tables_become_latex_and_markdown():
+    pytest.importorskip("jinja2")
+    pytest.importorskip("tabulate")
+    table = compare({"PCFG": make_parser(PCFG())}, load_toy(60), cv=2)
+    assert table.to_markdown().count("|") > 20
+    assert "\\toprule" in table.to_latex()
 
 
 def test_describe_state_ranks_expansions():
@@ -105,8 +123,29 @@ def test_describe_state_ranks_expansions():
         describe_state(LATENT.conjugate(turn), "A", 0)
 
 
+def test_states_of_grammar_learner_and_pipeline():
+    treebank = load_toy(80)
+    parser = make_parser(PivotLPCFG(2)).fit(treebank)
+    learner = parser[-1]
+    pd.testing.assert_frame_equal(state_table(parser), state_table(learner))
+    table = describe_state(parser, "NP", 0, top=3)
+    pd.testing.assert_frame_equal(
+        table, learner.grammar_.describe_state("NP", 0, top=3)
+    )
+    assert len(table) == 3
+    states = state_table(parser).set_index(["nonterminal", "state"])
+    assert "pivot" not in state_table(learner.grammar_)
+    split = next(a for a, m in learner.m_.items() if m == 2)
+    assert states.loc[(split, 1), "pivot"] == learner.pivots_[split][1]
+    assert states.loc[("NP", 0), "rules"]
+    assert states.loc[("DT", 0), "words"]
+    assert not states.loc[("DT", 0), "rules"]
+
+
 def test_state_table_has_a_row_a_state():
     table = state_table(LATENT)
+    assert table["words"].tolist() == ["x", "y, x", ""]
+    assert table["rules"].tolist() == ["", "", "A A"]
     expected = pd.DataFrame(
         {"nonterminal": ["A", "A", "S"], "state": [0, 1, 0]},
     )
