@@ -34,7 +34,7 @@ class InsideFeatures(_NodeFeatures, auto_wrap_output_keys=None):
     ----------
     n_features_out_ : int
         Number of features.
-    counts_ : ndarray of int, shape (n_features_out_,)
+    counts_ : ndarray of int, shape (n_features,)
         Number of training nodes with each feature.
     n_nodes_ : int
         Number of nodes in training.

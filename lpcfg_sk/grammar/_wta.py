@@ -240,7 +240,7 @@ class WTA(SumsOverTrees):
         sign : ndarray of float64, shape (n_trees,)
             -1, 0 or 1.
         log : ndarray of float64, shape (n_trees,)
-            Natural logarithm of |f(t)|, -inf where the sign is 0.
+            Natural logarithm of the absolute value of f(t), -inf where the sign is 0.
         """
         X = check_treebank(
             X, estimator="WTA", parsed=True, binary=True, allow_empty=True
