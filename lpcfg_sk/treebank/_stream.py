@@ -78,8 +78,16 @@ def utf8_blocks(file, name, encoding, max_bytes):
         return
     decoder = codecs.getincrementaldecoder(encoding)(_MARK_UNDECODABLE)
     for block in blocks:
-        yield decoder.decode(block).encode("utf-8", "surrogatepass")
-    yield decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+        yield _decoded(decoder, block)
+    yield _decoded(decoder, b"", final=True)
+
+
+def _decoded(decoder, block, final=False):
+    try:
+        return decoder.decode(block, final).encode("utf-8", "surrogatepass")
+    except UnicodeError as error:
+        # Not of a character, but of the whole: UTF-16 without a byte order mark.
+        raise DamagedInputError(f"the encoding is another one ({error})") from error
 
 
 def _rest(head, file, name):
