@@ -154,6 +154,9 @@ default="auto"
         **BaseLPCFG._parameter_constraints,
     }
 
+    #: Who interrupts a long fit gets the model of the last iteration.
+    _keeps_interrupted_model = True
+
     def __init__(
         self,
         m=8,

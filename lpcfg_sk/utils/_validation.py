@@ -1,11 +1,10 @@
 """Checks of parameters and of treebanks.
 
 scikit-learn's parameter constraints live in a private module; it is imported here
-and nowhere else.
+and in ``_fitting``, and nowhere else.
 """
 
 import numpy as np
-from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import (
     HasMethods,
     Hidden,
@@ -14,6 +13,8 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_params,
 )
+
+from lpcfg_sk.utils._fitting import fit_context
 
 __all__ = [
     "HasMethods",
