@@ -2,12 +2,15 @@
 
 import argparse
 import json
+import os
 import sys
+import time
 
 import numpy as np
 
 from lpcfg_sk.treebank import read_treebank
 
+_BAR = 30
 LEARNERS = ("pcfg", "em", "spectral", "pivot", "pivot+em")
 
 
@@ -58,11 +61,11 @@ def add_learner_arguments(parser):
     parser.add_argument("--seed", type=int, default=0, help="random seed")
 
 
-def learner_of(arguments, m):
+def learner_of(arguments, m, *, verbose=False):
     """Parser pipeline that the arguments describe."""
     from lpcfg_sk import EMLPCFG, PCFG, PivotLPCFG, SpectralLPCFG, make_parser
 
-    common = {"n_jobs": arguments.jobs}
+    common = {"n_jobs": arguments.jobs, "verbose": int(verbose)}
     seeded = {**common, "random_state": arguments.seed}
     learner = {
         "pcfg": lambda: PCFG(**common),
@@ -95,6 +98,14 @@ def positive_list(text):
     return [positive(part) for part in text.split(",")]
 
 
+def output_file(text):
+    """Path of a file in a folder that exists: known before the work, not after it."""
+    folder = os.path.dirname(text) or "."
+    if not os.path.isdir(folder):
+        raise argparse.ArgumentTypeError(f"there is no folder {folder!r}")
+    return text
+
+
 def emit(text):
     """Write a line of results."""
     sys.stdout.write(f"{text}\n")
@@ -120,10 +131,58 @@ def _number(value, whole):
         return ""
     if whole:
         return f"{value:.0f}"
-    return "<0.001" if 0 < value < 0.001 else f"{value:.4g}"
+    return f"{value:.4g}"
+
+
+def watched():
+    """Whether a person sees what is written to stderr."""
+    return sys.stderr.isatty()
 
 
 def note(text):
     """Say something about the progress, to a person who watches."""
-    if sys.stderr.isatty():
+    if watched():
         sys.stderr.write(f"{text}\n")
+
+
+class Progress:
+    """A line on stderr that counts the steps of long work, on a terminal only.
+
+    Parameters
+    ----------
+    what : str
+        What is counted.
+    total : int, default=None
+        Number of steps, where it is known.
+    shown : bool, default=True
+        Whether to write at all.
+    """
+
+    def __init__(self, what, total=None, *, shown=True):
+        self.what = what
+        self.total = total
+        self.shown = shown and watched()
+        self.done = 0
+        self.begin = time.monotonic()
+
+    def __enter__(self):
+        self.step(0)
+        return self
+
+    def __exit__(self, *_):
+        if self.shown:
+            sys.stderr.write("\r\033[K")
+
+    def step(self, n=1):
+        """Count steps that are done."""
+        self.done += n
+        if not self.shown:
+            return
+        count, bar = str(self.done), ""
+        if self.total:
+            filled = min(_BAR, _BAR * self.done // self.total)
+            count += f"/{self.total}"
+            bar = f" [{'#' * filled}{'.' * (_BAR - filled)}]"
+        seconds = time.monotonic() - self.begin
+        sys.stderr.write(f"\r\033[K{self.what}{bar} {count}, {seconds:.0f} s")
+        sys.stderr.flush()

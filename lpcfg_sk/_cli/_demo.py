@@ -1,11 +1,13 @@
 """Train, parse and score on the embedded treebank, and show a table."""
 
-from lpcfg_sk._cli._common import emit, emit_table, note
+from lpcfg_sk._cli._common import emit, emit_table, note, positive, watched
 
 
 def add_arguments(parser):
     """Declare the arguments of the command."""
-    parser.add_argument("--trees", type=int, default=2000, help="trees to train on")
+    parser.add_argument(
+        "--trees", type=positive, default=2000, help="trees to train on"
+    )
     parser.add_argument("--json", action="store_true", help="write JSON")
 
 
@@ -31,7 +33,7 @@ def run(arguments):
     note("The first run compiles the kernels, which takes about a minute.")
     # A first look at a few trees compiles, so that the times below are those of work.
     compare(parsers, train[:300], test=train[-10:])
-    table = compare(parsers, train, test=test)
+    table = compare(parsers, train, test=test, verbose=watched())
     if not arguments.json:
         emit(f"Trained on {len(train)} trees, tested on {len(test)}; for example")
         emit(f"  {' '.join(test[0].words())}")

@@ -7,7 +7,7 @@ def add_arguments(parser):
     """Declare the arguments of the command."""
     parser.add_argument("model", help="file that train wrote")
     parser.add_argument("--label", help="nonterminal whose states to describe")
-    parser.add_argument("--top", type=positive, default=8, help="expansions a state")
+    parser.add_argument("--top", type=positive, default=5, help="expansions a state")
     parser.add_argument("--json", action="store_true", help="write JSON")
 
 
@@ -23,19 +23,21 @@ def run(arguments):
     label = arguments.label
     if label is not None:
         states = [
-            describe_state(grammar, arguments.label, h, top=arguments.top).assign(
-                state=h
-            )
+            describe_state(grammar, label, h, top=arguments.top).assign(state=h)
             for h in range(grammar.m.get(label, 1))
         ]
         table = pd.concat(states, ignore_index=True)
+        table.insert(0, "state", table.pop("state"))
         emit_table(table, as_json=arguments.json, index=False)
         return
     if not arguments.json:
         emit(f"{grammar}, {grammar.n_parameters} parameters")
         emit(f"steps: {', '.join(name for name, _ in parser.steps)}")
     if min(grammar.arrays.binary.min(initial=0), grammar.arrays.lexical.min()) >= 0:
-        table = state_table(grammar, top=arguments.top)
+        table = state_table(parser, top=arguments.top)
+        if not arguments.json:
+            # A nonterminal of a binary grammar has either words or rules.
+            table["expansions"] = table.pop("words") + table.pop("rules")
         emit_table(table, as_json=arguments.json, index=False)
     else:
         states = pd.Series(grammar.m, name="states").rename_axis("nonterminal")

@@ -1,12 +1,14 @@
 """Compress a grammar to fewer states by its singular value tree automaton."""
 
-from lpcfg_sk._cli._common import emit, emit_table, positive
+from lpcfg_sk._cli._common import emit, emit_table, output_file, positive
 
 
 def add_arguments(parser):
     """Declare the arguments of the command."""
     parser.add_argument("model", help="file that train wrote")
-    parser.add_argument("-o", "--output", help="file of the automaton")
+    parser.add_argument(
+        "-o", "--output", type=output_file, help="file of the automaton"
+    )
     parser.add_argument(
         "-n",
         "--states",

@@ -1,22 +1,31 @@
 """Parse sentences, one a line, as they come in.
 
-Tokens are separated by white space; with --tags a token is word/TAG.
+Tokens are separated by white space; with --tags a token is word/TAG. Brackets in words
+are taken as -LRB- and -RRB-, as treebanks write them. The answer to a line is a line
+with its tree, and an empty line for an empty one. With --kbest it is a line "score TAB
+tree" for each tree, with --marginals a line "label TAB start TAB end TAB posterior" for
+each bracket; an empty line ends each answer. With --json it is one line with a JSON
+value, null for an empty line.
 """
 
 import contextlib
 import itertools
 import json
 import sys
+import warnings
 
-from lpcfg_sk._cli._common import emit, positive
+from lpcfg_sk._cli._common import Progress, emit, positive
+
+_ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 
 
 def add_arguments(parser):
     """Declare the arguments of the command."""
     parser.add_argument("model", help="file that train wrote")
     parser.add_argument("input", nargs="?", default="-", help="sentences; - for stdin")
-    parser.add_argument("--kbest", type=positive, help="number of trees a sentence")
-    parser.add_argument(
+    answer = parser.add_mutually_exclusive_group()
+    answer.add_argument("--kbest", type=positive, help="number of trees a sentence")
+    answer.add_argument(
         "--marginals",
         action="store_true",
         help="write span posteriors, no trees",
@@ -39,12 +48,33 @@ def run(arguments):
         lines = sys.stdin
         if arguments.input != "-":
             lines = stack.enter_context(open(arguments.input, encoding="utf-8"))
-        numbered = ((n, line.split()) for n, line in enumerate(lines, start=1))
+        numbered = enumerate(_tokens(lines), start=1)
         # A person who types wants an answer to each line.
         size = 1 if lines.isatty() else arguments.batch
+        shown = not (lines.isatty() or sys.stdout.isatty())
+        progress = stack.enter_context(Progress("sentences", shown=shown))
         while batch := list(itertools.islice(numbered, size)):
-            _answer(parser, batch, arguments)
+            with warnings.catch_warnings(record=True) as caught:
+                _answer(parser, batch, arguments)
+            for warning in caught:
+                # Rows are counted within the batch.
+                first, last = batch[0][0], batch[-1][0]
+                message = f"lines {first} to {last}: {warning.message}"
+                warnings.warn(message, warning.category, stacklevel=2)
             sys.stdout.flush()
+            progress.step(len(batch))
+
+
+def _tokens(lines):
+    """Tokens of each line, brackets as in treebanks."""
+    try:
+        for line in lines:
+            yield line.translate(_ESCAPES).split()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{lines.name}: sentences are read as {lines.encoding}, which these bytes "
+            f"are not: {error.object[error.start : error.start + 8]!r}"
+        ) from error
 
 
 def _answer(parser, batch, arguments):
@@ -53,7 +83,7 @@ def _answer(parser, batch, arguments):
     results = iter(_parses(parser, sentences, arguments)) if sentences else iter(())
     for _, tokens in batch:
         # An empty line stays an empty line: output lines follow input lines.
-        emit(next(results) if tokens else "")
+        emit(next(results) if tokens else "null" if arguments.json else "")
 
 
 def _tagged(tokens, number):
@@ -82,12 +112,12 @@ def _marginal_text(frame, as_json):
     rows = frame.sort_values(["start", "end", "label"], kind="stable")
     if as_json:
         return rows.to_json(orient="records")
-    return "\n".join(
-        f"{r.label}\t{r.start}\t{r.end}\t{r.marginal:.6g}" for r in rows.itertuples()
+    return "".join(
+        f"{r.label}\t{r.start}\t{r.end}\t{r.marginal:.6g}\n" for r in rows.itertuples()
     )
 
 
 def _kbest_text(parses, as_json):
     if as_json:
         return json.dumps([{"tree": str(t), "score": float(s)} for t, s in parses])
-    return "\n".join(f"{score:.6f}\t{tree}" for tree, score in parses)
+    return "".join(f"{score:.6f}\t{tree}\n" for tree, score in parses)

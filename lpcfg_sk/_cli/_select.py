@@ -1,6 +1,7 @@
 """Choose the number of latent states by cross-validation."""
 
 from lpcfg_sk._cli._common import (
+    Progress,
     add_learner_arguments,
     add_treebank_arguments,
     emit_table,
@@ -33,10 +34,18 @@ def run(arguments):
     if arguments.cv < 2:
         raise ValueError("--cv needs at least 2 folds")
     treebank = trees_of(arguments, arguments.treebank)
-    search = GridSearchCV(
-        learner_of(arguments, arguments.m[0]),
-        {"learner__m": arguments.m},
-        cv=arguments.cv,
-        refit=False,
-    )
-    emit_table(results_table(search.fit(treebank)), as_json=arguments.json, index=False)
+    with Progress("fits", len(arguments.m) * arguments.cv) as progress:
+
+        def f1(estimator, X, y=None):
+            score = estimator.score(X)
+            progress.step()
+            return score
+
+        search = GridSearchCV(
+            learner_of(arguments, arguments.m[0]),
+            {"learner__m": arguments.m},
+            cv=arguments.cv,
+            scoring=f1,
+            refit=False,
+        ).fit(treebank)
+    emit_table(results_table(search), as_json=arguments.json, index=False)

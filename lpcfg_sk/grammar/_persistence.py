@@ -142,7 +142,7 @@ def load_arrays(path, kind, version):
             f"({error})."
         ) from error
     if found != kind:
-        raise ValueError(f"{path} holds a {found}, but a {kind} was asked for.")
+        raise ValueError(f"{path} holds a {found}; expected: {kind}.")
     if found_version > version:
         raise ValueError(
             f"{path} has layout version {found_version} (written by lpcfg_sk "

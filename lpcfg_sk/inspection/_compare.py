@@ -1,3 +1,4 @@
+import sys
 import time
 import warnings
 
@@ -28,7 +29,16 @@ _DECIMALS = {
 }
 
 
-def compare(estimators, treebank, *, cv=3, test=None, confidence=0.95, random_state=0):
+def compare(
+    estimators,
+    treebank,
+    *,
+    cv=3,
+    test=None,
+    confidence=0.95,
+    verbose=0,
+    random_state=0,
+):
     """Compare parsers on the same trees.
 
     Parameters
@@ -44,6 +54,8 @@ def compare(estimators, treebank, *, cv=3, test=None, confidence=0.95, random_st
         Trees to test on instead of cross-validation.
     confidence : float, default=0.95
         Confidence of the interval of the F1, by resampling sentences.
+    verbose : int, default=0
+        Whether to say on standard error which parser is at work.
     random_state : int, RandomState instance or None, default=0
         Source of the resampling.
 
@@ -84,7 +96,11 @@ def compare(estimators, treebank, *, cv=3, test=None, confidence=0.95, random_st
     gold = concatenate([held for _, held in parts])
     rows, first = {}, None
     for name, estimator in estimators.items():
-        measured = [_measure(estimator, fit, held) for fit, held in parts]
+        measured = []
+        for number, (fit, held) in enumerate(parts, start=1):
+            if verbose:
+                sys.stderr.write(f"compare: {name}, {number} of {len(parts)}\n")
+            measured.append(_measure(estimator, fit, held))
         predicted = concatenate([m.pop("predicted") for m in measured])
         rows[name] = _row(gold, predicted, measured, confidence, random_state)
         if first is None:

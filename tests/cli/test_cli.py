@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from lpcfg_sk import WTA, Tree, load
 from lpcfg_sk._cli import main
 from lpcfg_sk.datasets import load_toy
 
@@ -47,6 +48,14 @@ def test_train_says_what_it_made(folder, capsys):
     )
     assert status == 0, err
     assert "em from 100 trees" in out
+    _, out, _ = run(
+        capsys,
+        *("train", folder / "train.ptb", "-o", folder / "again"),
+        *("--learner", "pcfg", "--json"),
+    )
+    facts = json.loads(out)
+    assert facts["trees"] == 100
+    assert facts["model"] == str(folder / "again")
     assert (folder / "em").stat().st_size > 0
 
 
@@ -66,7 +75,7 @@ def test_parse_kbest_marginals_tags_json(folder, capsys, monkeypatch):
     tree = load_toy(1)[0]
     sentence = " ".join(tree.words())
     _, out, _ = parse(monkeypatch, capsys, sentence, folder / "pcfg", "--kbest", 3)
-    scores = [float(line.split("\t")[0]) for line in out.splitlines()]
+    scores = [float(line.split("\t")[0]) for line in out.strip().splitlines()]
     assert len(scores) == 3
     assert scores == sorted(scores, reverse=True)
     _, out, _ = parse(
@@ -85,6 +94,66 @@ def test_parse_kbest_marginals_tags_json(folder, capsys, monkeypatch):
     status, _, err = parse(monkeypatch, capsys, "word", folder / "pcfg", "--tags")
     assert status == 1
     assert "line 1: expected word/TAG" in err
+
+
+def test_answers_of_several_lines_end_in_an_empty_one(folder, capsys, monkeypatch):
+    sentence = " ".join(load_toy(1)[0].words())
+    text = f"{sentence}\n\n{sentence}\n"
+    for option in (["--kbest", 2], ["--marginals"]):
+        _, out, _ = parse(monkeypatch, capsys, text, folder / "pcfg", *option)
+        # An answer, the empty line that ends it, the empty line, an answer, its end.
+        answer = out[: out.index("\n\n") + 2]
+        assert out == f"{answer}\n{answer}"
+        assert len(answer.splitlines()) > 2
+        _, out, _ = parse(monkeypatch, capsys, text, folder / "pcfg", *option, "--json")
+        answers = [json.loads(line) for line in out.splitlines()]
+        assert answers[0] == answers[2]
+        assert answers[1] is None
+
+
+def test_brackets_among_the_words(folder, capsys, monkeypatch):
+    _, out, _ = parse(monkeypatch, capsys, "the ( old ) dog\n", folder / "pcfg")
+    tree = Tree.from_string(out)
+    assert tree.words() == ["the", "-LRB-", "old", "-RRB-", "dog"]
+
+
+def test_warnings_of_a_batch_say_which_lines(folder, capsys, monkeypatch):
+    text = "the dog\n" * 3
+    _, out, err = parse(monkeypatch, capsys, text, folder / "pcfg", "--batch", 2)
+    assert len(out.splitlines()) == 3
+    assert "lines 1 to 2: 2 of 2 sentences" in err
+    assert "lines 3 to 3: 1 of 1 sentences" in err
+
+
+def test_input_that_is_not_text(folder, capsys):
+    path = folder / "latin.txt"
+    path.write_bytes("caf\xe9 noir\n".encode("latin-1"))
+    status, out, err = run(capsys, "parse", folder / "pcfg", path)
+    assert (status, out) == (1, "")
+    assert "latin.txt: sentences are read as utf-8" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_progress_is_for_terminals(folder, capsys, monkeypatch):
+    arguments = ["select", folder / "train.ptb", "-m", 1, "--cv", 2]
+    _, out, err = run(capsys, *arguments)
+    assert "\r" not in err
+    # capsys has replaced the stream, of which this is a method.
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    _, again, err = run(capsys, *arguments)
+    assert "] 2/2" in err
+    assert err.endswith("\r\033[K")
+    assert again.splitlines()[0] == out.splitlines()[0]
+    sentences = folder / "sentences.txt"
+    sentences.write_text("the dog sleeps .\n" * 3)
+    _, _, err = run(capsys, "parse", folder / "pcfg", sentences, "--batch", 2)
+    assert "sentences 2, " in err
+    assert "sentences 3, " in err
+    output = folder / "watched"
+    train = ["train", folder / "train.ptb", "-o", output, "-m", 2]
+    _, _, err = run(capsys, *train, "--learner", "spectral")
+    assert "SpectralLPCFG" in err
+    assert load(output)[-1].verbose == 0
 
 
 def test_evaluate_in_three_layouts(folder, capsys):
@@ -145,6 +214,10 @@ def test_demo_prints_a_table(capsys):
         (["train", "missing.ptb", "-o", "x"], 1, "missing.ptb"),
         (["parse", "missing"], 1, "No such file"),
         (["select", "x", "-m", "0"], 2, "whole number"),
+        (["demo", "--trees", "0"], 2, "whole number"),
+        (["train", "x", "-o", "no/such/folder"], 2, "no folder 'no/such'"),
+        (["minimize", "x", "-o", "no/such/folder"], 2, "no folder 'no/such'"),
+        (["parse", "x", "--kbest", "2", "--marginals"], 2, "not allowed with"),
         (["select", "x", "--learner", "pcfg"], 1, "no latent states"),
         (["evaluate", "missing", "missing"], 1, "missing"),
     ],
@@ -168,6 +241,37 @@ def test_malformed_trees_are_located(tmp_path, capsys):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize("command", ["parse", "inspect", "minimize"])
+@pytest.mark.parametrize("kind", ["empty", "noise", "cut", "automaton"])
+def test_files_that_are_no_model(folder, capsys, command, kind):
+    path = folder / kind
+    model = (folder / "pcfg").read_bytes()
+    if kind == "automaton":
+        WTA([1.0], [[[0.1]]], {"x": [1.0]}).save(path)
+    else:
+        content = {"empty": b"", "noise": bytes(range(256)), "cut": model[:400]}
+        path.write_bytes(content[kind])
+    status, out, err = run(capsys, command, path)
+    assert (status, out) == (1, "")
+    assert kind in err
+    assert len(err.splitlines()) == 1
+
+
+def test_inspect_shows_the_states_of_a_nonterminal(folder, capsys):
+    model = folder / "pivot"
+    run(capsys, "train", folder / "train.ptb", "-o", model, "--learner", "pivot")
+    _, out, _ = run(capsys, "inspect", model)
+    assert "pivot" in out
+    assert "inside:" in out
+    _, out, _ = run(capsys, "inspect", model, "--json")
+    assert {"words", "rules", "pivot", "entropy"} <= set(json.loads(out)[0])
+    _, out, _ = run(capsys, "inspect", model, "--label", "NP", "--top", 2)
+    assert out.split()[0] == "state"
+    status, _, err = run(capsys, "inspect", model, "--label", "ZZ")
+    assert status == 1
+    assert "no nonterminal 'ZZ'" in err
+
+
 def test_help_and_version(capsys):
     assert main(["--help"]) == 0
     assert "demo" in capsys.readouterr().out
@@ -175,9 +279,15 @@ def test_help_and_version(capsys):
     assert "lpcfg_sk" in capsys.readouterr().out
 
 
-def test_a_closed_pipe_is_no_error(folder):
+@pytest.mark.parametrize("command", ["inspect", "parse"])
+def test_a_closed_pipe_is_no_error(folder, command):
     environment = {**os.environ, "PYTHONWARNINGS": ""}
-    program = f'"{sys.executable}" -m lpcfg_sk inspect "{folder / "pcfg"}"'
+    program = f'"{sys.executable}" -m lpcfg_sk {command} "{folder / "pcfg"}"'
+    if command == "parse":
+        # More than a pipe holds, so that writing to the closed pipe cannot be missed.
+        many = folder / "many.txt"
+        many.write_text("the dog sleeps .\n" * 20000)
+        program += f' "{many}"'
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {program} | head -n 1"],
         capture_output=True,
