@@ -22,6 +22,7 @@ _HOME = {
     "PivotLPCFG": "pivot",
     "RareWords": "treebank",
     "SVTAMinimizer": "svta",
+    "ShardedTreebank": "treebank",
     "SpectralLPCFG": "spectral",
     "Tree": "treebank",
     "TreeBinarizer": "treebank",

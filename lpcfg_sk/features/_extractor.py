@@ -11,6 +11,7 @@ from lpcfg_sk.features._names import FeatureNames
 from lpcfg_sk.features._node import Node
 from lpcfg_sk.features._productions import Productions
 from lpcfg_sk.grammar._arrays import find_keys
+from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
 from lpcfg_sk.utils._validation import (
     Interval,
     StrOptions,
@@ -73,6 +74,8 @@ class _NodeFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None)
         treebank : Treebank
             `X` with one more block.
         """
+        if isinstance(X, ShardedTreebank):
+            return self._fit_shards(X)
         X = check_treebank(X, estimator=self, binary=True)
         if X.n_nodes == 0:
             raise ValueError(
@@ -108,6 +111,8 @@ class _NodeFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None)
             `X` with one more block; features never seen in training are left out.
         """
         check_is_fitted(self)
+        if isinstance(X, ShardedTreebank):
+            return X.apply(self)
         X = check_treebank(X, estimator=self, binary=True, allow_empty=True)
         parts = []
         raw = self._raw(X, self._template_list())
@@ -126,7 +131,7 @@ class _NodeFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None)
 
         Returns
         -------
-        names : ndarray of str objects, shape (n_features_out_,)
+        names : ndarray of str objects, shape (n_features,)
             Such as ``inside:rule=NP->DT NN``.
         """
         check_is_fitted(self)
@@ -143,6 +148,42 @@ class _NodeFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None)
             self.vocabularies_,
             self.productions_,
         )
+
+    def _fit_shards(self, X):
+        """Number the features of all shards; the counts of each are added up."""
+        names = self._template_list()
+        self.productions_ = Productions.of_shards(X)
+        totals, self.n_nodes_ = None, 0
+        for n_nodes, parts in map_shards(self._count_keys, X):
+            self.n_nodes_ += n_nodes
+            totals = parts if totals is None else list(map(_add_keys, totals, parts))
+        if self.n_nodes_ == 0:
+            raise ValueError(
+                f"{type(self).__name__} learns features from trees, and no row of X "
+                "has a tree"
+            )
+        self.vocabularies_, counts = [], []
+        for _, (keys, count) in zip(names, totals, strict=True):
+            kept = np.flatnonzero(count >= self.min_count)
+            self.vocabularies_.append(
+                [keys[i] for i in kept] if isinstance(keys, list) else keys[kept]
+            )
+            counts.append(count[kept])
+        self.counts_ = np.concatenate(counts)
+        self.n_features_out_ = len(self.counts_)
+        return X.apply(self)
+
+    def _count_keys(self, X):
+        """Keys of each template in a treebank, and how often they occur."""
+        X = check_treebank(X, estimator=self, binary=True, allow_empty=True)
+        parts = []
+        for rows, keys in self._raw(X, self._template_list()):
+            columns, vocabulary = _intern(keys, 1)
+            # A node has a feature once.
+            block = _csr(rows, columns, X.n_nodes, len(vocabulary))
+            count = np.bincount(block.indices, minlength=len(vocabulary))
+            parts.append((vocabulary, count))
+        return X.n_nodes, parts
 
     def _template_list(self):
         if self.templates == "cohen2013":
@@ -201,6 +242,21 @@ def _intern(keys, min_count):
         number = np.where(kept, np.cumsum(kept) - 1, -1)
         vocabulary, columns = vocabulary[kept], number[columns]
     return columns, vocabulary
+
+
+def _add_keys(one, two):
+    """Join (keys, counts) of two treebanks."""
+    (keys, counts), (more, more_counts) = one, two
+    if isinstance(keys, list):
+        total = dict(zip(keys, counts.tolist(), strict=True))
+        for key, count in zip(more, more_counts.tolist(), strict=True):
+            total[key] = total.get(key, 0) + count
+        return list(total), np.array(list(total.values()), dtype=np.int64)
+    union = np.union1d(keys, more)
+    total = np.zeros(len(union), dtype=np.int64)
+    total[np.searchsorted(union, keys)] += counts
+    total[np.searchsorted(union, more)] += more_counts
+    return union, total
 
 
 def _look_up(keys, vocabulary):

@@ -1,3 +1,4 @@
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -6,6 +7,7 @@ from lpcfg_sk._kernels._features import first_other_head
 from lpcfg_sk.grammar._arrays import find_keys
 from lpcfg_sk.treebank import SymbolTable
 from lpcfg_sk.treebank._heads import head_token
+from lpcfg_sk.treebank._sharded import map_shards
 
 
 class NodeColumns(NamedTuple):
@@ -56,10 +58,39 @@ class Productions:
     def __init__(self, treebank):
         self.labels = SymbolTable(treebank.labels.strings)
         self.words = SymbolTable(treebank.words.strings)
-        links = _links(treebank)
-        rules, entries = self._keys(treebank, links)
-        self.rule_keys = np.unique(rules[rules >= 0])
-        self.lexical_keys = np.unique(entries[entries >= 0])
+        self.rule_keys, self.lexical_keys = self._used(treebank)
+
+    @classmethod
+    def of_shards(cls, X, n_jobs=None):
+        """Number the symbols and rules of all shards.
+
+        Parameters
+        ----------
+        X : ShardedTreebank
+            Binary trees.
+        n_jobs : int, default=None
+            Number of shards to look at together.
+
+        Returns
+        -------
+        productions : Productions
+        """
+        labels, words = {}, {}
+        for part in map_shards(_symbols, X, n_jobs=n_jobs):
+            labels.update(dict.fromkeys(part[0]))
+            words.update(dict.fromkeys(part[1]))
+        made = cls.__new__(cls)
+        made.labels, made.words = SymbolTable(labels), SymbolTable(words)
+        parts = map_shards(made._used, X, n_jobs=n_jobs)
+        made.rule_keys, made.lexical_keys = reduce(
+            lambda one, two: tuple(map(np.union1d, one, two)), parts
+        )
+        return made
+
+    def _used(self, treebank):
+        """Keys of the rules that occur."""
+        rules, entries = self._keys(treebank, _links(treebank))
+        return np.unique(rules[rules >= 0]), np.unique(entries[entries >= 0])
 
     @property
     def n_rules(self):
@@ -151,6 +182,10 @@ class Productions:
         known = (a >= 0) & (x >= 0)
         entries[leaf[known]] = (a * len(self.words) + x)[known]
         return rules, entries
+
+
+def _symbols(treebank):
+    return treebank.labels.strings, treebank.words.strings
 
 
 def _links(treebank):

@@ -6,6 +6,7 @@ from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
 from lpcfg_sk.treebank._labels import LabelParts, LabelTable, decode_label, decode_table
 from lpcfg_sk.treebank._rarewords import RareWords
 from lpcfg_sk.treebank._reader import read_treebank
+from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
@@ -16,6 +17,7 @@ __all__ = [
     "LabelParts",
     "LabelTable",
     "RareWords",
+    "ShardedTreebank",
     "SymbolTable",
     "Tree",
     "TreeBinarizer",

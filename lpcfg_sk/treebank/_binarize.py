@@ -1,5 +1,6 @@
 """Binary trees of arbitrary ones, and back."""
 
+from collections import Counter
 from numbers import Integral
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from lpcfg_sk._kernels import _binarize as kernel
 from lpcfg_sk.treebank._heads import find_heads
 from lpcfg_sk.treebank._labels import BARE, decode_table, encode_label
+from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
 from lpcfg_sk.utils._validation import (
     Interval,
     StrOptions,
@@ -113,14 +115,23 @@ class TreeBinarizer(TransformerMixin, BaseEstimator):
         -------
         self : TreeBinarizer
         """
+        excess = Counter()
+        if isinstance(X, ShardedTreebank):
+            for part in map_shards(self._leaf_excess, X):
+                excess.update(part)
+        else:
+            excess.update(self._leaf_excess(X))
+        self.preterminals_ = frozenset(name for name, n in excess.items() if n > 0)
+        return self
+
+    def _leaf_excess(self, X):
+        """How much more often each label is over a word than over several nodes."""
         treebank = self._check(X, allow_empty=False)
         leaf = treebank.size == 1
         over_word = _counts(treebank, leaf & (treebank.label >= 0))
         over_several = _counts(treebank, ~leaf & ~_is_unary(treebank))
         names = treebank.labels.strings
-        usual = np.flatnonzero(over_word > over_several)
-        self.preterminals_ = frozenset(names[i] for i in usual.tolist())
-        return self
+        return dict(zip(names, (over_word - over_several).tolist(), strict=True))
 
     def transform(self, X):
         """Make trees binary.
@@ -136,6 +147,8 @@ class TreeBinarizer(TransformerMixin, BaseEstimator):
             Binary trees over the same tokens.
         """
         check_is_fitted(self)
+        if isinstance(X, ShardedTreebank):
+            return X.apply(self)
         treebank = self._check(X)
         head = np.zeros(0, dtype=np.int32)
         if self.direction == "head":

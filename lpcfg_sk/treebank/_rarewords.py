@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
 from lpcfg_sk.treebank._signatures import UNK, coarser, english_signature
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.utils._validation import (
@@ -99,9 +100,7 @@ class RareWords(TransformerMixin, BaseEstimator):
         -------
         self : RareWords
         """
-        treebank = check_treebank(X, estimator=self)
-        names = treebank.tokens.strings
-        counts = np.bincount(_forms(treebank), minlength=2 * len(names)).reshape(-1, 2)
+        names, counts = self._count(X)
         total = counts.sum(axis=1)
         self.counts_ = {names[i]: int(total[i]) for i in np.flatnonzero(total).tolist()}
 
@@ -130,6 +129,8 @@ class RareWords(TransformerMixin, BaseEstimator):
             The same trees and tokens; `word` and `words` are those fitted.
         """
         check_is_fitted(self)
+        if isinstance(X, ShardedTreebank):
+            return X.apply(self)
         treebank = check_treebank(X, estimator=self, allow_empty=True)
         names = treebank.tokens.strings
         first_class = len(self.vocabulary_)
@@ -143,6 +144,19 @@ class RareWords(TransformerMixin, BaseEstimator):
                 word = self._class_of(token, bool(form & 1), ids)
             words[i] = word
         return treebank.replace(word=words[inverse], words=self.words_)
+
+    def _count(self, X):
+        """Tokens, and how often each is seen within and at the start of sentences."""
+        if not isinstance(X, ShardedTreebank):
+            treebank = check_treebank(X, estimator=self)
+            names = treebank.tokens.strings
+            counts = np.bincount(_forms(treebank), minlength=2 * len(names))
+            return names, counts.reshape(-1, 2)
+        total = {}
+        for names, counts in map_shards(self._count, X):
+            for i in np.flatnonzero(counts.any(axis=1)).tolist():
+                total[names[i]] = total.get(names[i], 0) + counts[i]
+        return tuple(total), np.array(list(total.values()))
 
     def _find_classes(self, names, counts, total):
         """Signatures of enough rare tokens; the others' tokens go to coarser ones."""

@@ -54,8 +54,11 @@ def check_treebank(
     treebank : Treebank
     """
     # The transformers of lpcfg_sk.treebank import this module.
+    from lpcfg_sk.treebank._sharded import ShardedTreebank
     from lpcfg_sk.treebank._treebank import Treebank
 
+    if isinstance(X, ShardedTreebank):
+        X = X.load()
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     if not isinstance(X, Treebank):
         if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):

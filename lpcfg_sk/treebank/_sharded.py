@@ -1,0 +1,288 @@
+"""Treebanks larger than memory: files that are opened one at a time."""
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lpcfg_sk._parallel import map_chunks
+from lpcfg_sk.treebank._indexing import row_numbers
+from lpcfg_sk.treebank._reader import read_treebank
+from lpcfg_sk.treebank._storage import is_saved, saved_length
+from lpcfg_sk.treebank._treebank import Treebank, concatenate
+
+__all__ = ["ShardedTreebank", "map_shards"]
+
+_SUFFIX = ".tb"
+
+
+class _Shard(NamedTuple):
+    """A file, which of its rows are meant, and what is to be done with them."""
+
+    path: str
+    rows: np.ndarray | None
+    steps: tuple
+
+    def load(self, keep=None):
+        """Open the file and transform its rows, or those that `keep` chooses."""
+        if is_saved(self.path):
+            treebank = Treebank.open(self.path, verify=False)
+        else:
+            treebank = read_treebank(self.path)
+        if self.rows is not None:
+            treebank = treebank[self.rows]
+        if keep is not None:
+            treebank = treebank[keep]
+        for step in self.steps:
+            treebank = step.transform(treebank)
+        return treebank
+
+
+class ShardedTreebank(Sequence):
+    """Trees in several files, of which each worker opens one at a time.
+
+    It is an ``X`` for all estimators. :class:`TreeBinarizer`, :class:`RareWords`,
+    :class:`InsideFeatures`, :class:`OutsideFeatures`, and the learners
+    :class:`PCFG`, :class:`EMLPCFG`, :class:`SpectralLPCFG` and
+    :class:`MarginEMPCFG` fit it shard by shard, so that memory need only hold the
+    model and as many shards as there are jobs. Everything else loads it first.
+
+    Parameters
+    ----------
+    paths : path-like or list of path-like
+        Files that :meth:`Treebank.save` wrote, or bracketed text, which is parsed
+        again whenever it is looked at. A directory stands for its files that end
+        in ``.tb``, in the order of their names.
+    verify : bool, default=True
+        Whether to read all saved files once, as :meth:`Treebank.open` does.
+
+    Attributes
+    ----------
+    n_shards : int
+        Number of shards.
+    offsets : ndarray of int64, shape (n_shards + 1,)
+        Shard ``i`` has the rows ``offsets[i]:offsets[i + 1]``.
+
+    See Also
+    --------
+    Treebank.open : One file mapped into memory.
+
+    Notes
+    -----
+    Subsets are sharded again: they are lists of rows. ``transform`` of the
+    transformers above returns a sharded treebank that remembers what to do, and does
+    it anew whenever a shard is opened; :meth:`save` does it once for all.
+
+    The files, and the directory for temporary files, must be visible to all workers
+    under the same names. It pickles as names, not as content.
+
+    The grammar of a :class:`PCFG` is that of the trees in memory, to the last bit,
+    where weights are whole numbers. Other learners add up the same numbers in another
+    order, so parameters agree up to rounding.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from lpcfg_sk import PCFG, ShardedTreebank, make_parser
+    >>> from lpcfg_sk.datasets import load_toy
+    >>> trees = load_toy(60)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     trees[:40].save(os.path.join(folder, "1.tb"))
+    ...     trees[40:].save(os.path.join(folder, "2.tb"))
+    ...     X = ShardedTreebank(folder)
+    ...     parser = make_parser(PCFG()).fit(X)
+    >>> X
+    <ShardedTreebank of 60 trees in 2 shards>
+    >>> parser[-1].m_ == make_parser(PCFG()).fit(trees)[-1].m_
+    True
+    """
+
+    def __init__(self, paths, *, verify=True):
+        shards = [_Shard(path, None, ()) for path in _files(paths)]
+        lengths = [_length(shard.path, verify) for shard in shards]
+        self._adopt(shards, lengths)
+
+    def _adopt(self, shards, lengths):
+        self._shards = tuple(shards)
+        self.offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    @property
+    def n_shards(self):
+        """Number of shards."""
+        return len(self._shards)
+
+    @property
+    def shape(self):
+        """``(n_trees,)``, which lets scikit-learn index without a list detour."""
+        return (len(self),)
+
+    def __len__(self):
+        return int(self.offsets[-1])
+
+    def __getitem__(self, key):
+        if isinstance(key, tuple):
+            if len(key) != 2 or key[1] is not Ellipsis:
+                raise IndexError(
+                    "a treebank has one axis; index it by an int, a slice, a list of "
+                    "ints, or an integer or boolean array"
+                )
+            key = key[0]
+        if isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_):
+            return self._tree(int(key))
+        if isinstance(key, slice):
+            return self._take(np.arange(*key.indices(len(self))))
+        return self._take(row_numbers(key, len(self)))
+
+    def _tree(self, row):
+        n = len(self)
+        if not -n <= row < n:
+            raise IndexError(f"row {row} of a treebank with {n} rows")
+        row %= n
+        shard = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        row -= int(self.offsets[shard])
+        return self._shards[shard].load(slice(row, row + 1))[0]
+
+    def _take(self, rows):
+        number = np.searchsorted(self.offsets, rows, side="right") - 1
+        shards, lengths = [], []
+        for run in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(number)) + 1):
+            if not len(run):
+                continue
+            i = int(number[run[0]])
+            local = rows[run] - self.offsets[i]
+            shard = self._shards[i]
+            shards.append(
+                shard._replace(rows=local if shard.rows is None else shard.rows[local])
+            )
+            lengths.append(len(local))
+        return self._with(shards, lengths)
+
+    def _with(self, shards, lengths):
+        made = ShardedTreebank.__new__(ShardedTreebank)
+        made._adopt(shards, lengths)
+        return made
+
+    def __iter__(self):
+        return (tree for treebank in self.shards() for tree in treebank)
+
+    def shards(self):
+        """Open one shard after the other.
+
+        Yields
+        ------
+        treebank : Treebank
+        """
+        return (shard.load() for shard in self._shards)
+
+    def load(self):
+        """Read all shards into memory.
+
+        Returns
+        -------
+        treebank : Treebank
+        """
+        return concatenate(self.shards())
+
+    def apply(self, *transformers):
+        """Apply transformers to each shard when it is opened.
+
+        Parameters
+        ----------
+        *transformers : transformer
+            Fitted, with as many rows out as in.
+
+        Returns
+        -------
+        treebank : ShardedTreebank
+        """
+        shards = [s._replace(steps=(*s.steps, *transformers)) for s in self._shards]
+        return self._with(shards, np.diff(self.offsets))
+
+    def save(self, folder, *, n_jobs=None):
+        """Write each shard, with all that is to be done, to a directory.
+
+        Parameters
+        ----------
+        folder : path-like
+            A directory; it is made if there is none. Files are named by numbers.
+        n_jobs : int, default=None
+            Number of shards to work on at the same time.
+
+        Returns
+        -------
+        treebank : ShardedTreebank
+            The new files.
+        """
+        os.makedirs(folder, exist_ok=True)
+        names = [
+            os.path.join(folder, f"{i:05d}{_SUFFIX}") for i in range(self.n_shards)
+        ]
+        first = [i == 0 for i in range(self.n_shards)]
+        list(map_shards(_save, self, names, first, n_jobs=n_jobs))
+        return ShardedTreebank(names, verify=False)
+
+    def __repr__(self):
+        return f"<ShardedTreebank of {len(self)} trees in {self.n_shards} shards>"
+
+
+def map_shards(func, X, *columns, n_jobs=None):
+    """Yield ``func(treebank, *items)`` for each shard, in order.
+
+    Parameters
+    ----------
+    func : callable
+        Called with the treebank of a shard and its item of each column.
+    X : ShardedTreebank
+        The shards.
+    *columns : sequence
+        One item for each shard.
+    n_jobs : int, default=None
+        Number of shards that are open at the same time.
+
+    Yields
+    ------
+    result : object
+    """
+
+    def run(shard, *items):
+        try:
+            return func(shard.load(), *items)
+        except Exception as error:
+            error.add_note(f"in the shard {shard.path}")
+            raise
+
+    chunks = zip(X._shards, *columns, strict=True)
+    yield from map_chunks(run, chunks, n_jobs=n_jobs)
+
+
+def _save(treebank, path, named):
+    # All shards have the same features, whose names may outweigh a shard.
+    if not named:
+        treebank = treebank.replace(block_names=dict.fromkeys(treebank.blocks))
+    treebank.save(path)
+
+
+def _files(paths):
+    if isinstance(paths, str | os.PathLike):
+        if os.path.isdir(paths):
+            names = sorted(n for n in os.listdir(paths) if n.endswith(_SUFFIX))
+            if not names:
+                raise FileNotFoundError(
+                    f"the directory {os.fspath(paths)} holds no file that ends in "
+                    f"{_SUFFIX}"
+                )
+            return [os.path.join(paths, name) for name in names]
+        paths = [paths]
+    paths = [os.fspath(path) for path in paths]
+    if not paths:
+        raise ValueError("a sharded treebank needs at least one file")
+    return [os.path.abspath(path) for path in paths]
+
+
+def _length(path, verify):
+    if not is_saved(path):
+        return len(read_treebank(path))
+    if verify:
+        return len(Treebank.open(path))
+    return saved_length(path)
