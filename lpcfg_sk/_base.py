@@ -95,7 +95,7 @@ class BaseLPCFG(TransformerMixin, BaseEstimator):
             The model.
         coarse : LPCFG
             Plain PCFG of the same trees.
-        treebank : Treebank
+        treebank : Treebank, or what else knows whether trees were `binarized`
             The training trees.
         """
         self.grammar_ = grammar

@@ -1,6 +1,7 @@
 """L-PCFGs by expectation maximisation."""
 
 import sys
+import tempfile
 import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -10,11 +11,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk.em._heldout import HeldOut, choose_held_out, merge_equal_trees
+from lpcfg_sk.em._heldout import HeldOut, merge_equal_trees
+from lpcfg_sk.em._sharded import ShardedTask
 from lpcfg_sk.em._task import LEARNER, WARM, Task
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.grammar._estimates import coarse_pcfg
+from lpcfg_sk.grammar._inventory import shard_weights, take_inventory
 from lpcfg_sk.grammar._rules import RuleIndex, weighted_trees
+from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.utils._validation import (
     HasMethods,
     Interval,
@@ -206,8 +210,10 @@ default="auto"
 
         Parameters
         ----------
-        X : Treebank or iterable of trees
-            Binary trees over pre-terminals (see :class:`TreeBinarizer`).
+        X : Treebank, ShardedTreebank or iterable of trees
+            Binary trees over pre-terminals (see :class:`TreeBinarizer`). Shards are
+            turned into temporary files once, which each iteration reads; at most
+            20,000 of their trees are held out.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_trees,), default=None
@@ -217,26 +223,16 @@ default="auto"
         -------
         self : EMLPCFG
         """
-        X, weight = weighted_trees(X, sample_weight, self)
-        index = RuleIndex.from_treebank(X)
-        rows, weight = merge_equal_trees(index, weight)
-        X, index = X[rows], index.take(rows)
-        coarse = coarse_pcfg(index, weight=weight, alpha=self.lexicon_alpha)
-        rng = check_random_state(self.random_state)
-        seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init)
-        task = Task(self, X, index, weight, coarse)
-        warm = self.warm_start and hasattr(self, "grammar_")
-        if warm:
-            self._train(task, [WARM])
+        if isinstance(X, ShardedTreebank):
+            with tempfile.TemporaryDirectory(prefix="lpcfg_sk-em-") as folder:
+                self._fit_task(self._sharded_task(X, sample_weight, folder))
         else:
-            starts = seeds.tolist() if self.init == "perturb" else [LEARNER]
-            held = np.zeros(len(X))
-            if self.validation_fraction is not None:
-                held = choose_held_out(weight, self.validation_fraction, rng)
-            if held.any():
-                self._train_for_chosen_time(task, starts, held)
-            else:
-                self._train(task, starts)
+            X, weight = weighted_trees(X, sample_weight, self)
+            index = RuleIndex.from_treebank(X)
+            rows, weight = merge_equal_trees(index, weight)
+            X, index = X[rows], index.take(rows)
+            coarse = coarse_pcfg(index, weight=weight, alpha=self.lexicon_alpha)
+            self._fit_task(Task(self, X, index, weight, coarse))
         if not self.converged_ and self.tol is not None:
             warnings.warn(
                 f"EM did not converge in {self.max_iter} iterations; increase max_iter "
@@ -245,6 +241,27 @@ default="auto"
                 stacklevel=2,
             )
         return self
+
+    def _sharded_task(self, X, sample_weight, folder):
+        weights = shard_weights(X, sample_weight, self)
+        index = take_inventory(X, weights, self, n_jobs=self.n_jobs)
+        coarse = coarse_pcfg(index, alpha=self.lexicon_alpha)
+        return ShardedTask(self, X, weights, index, coarse, folder, "weight", {})
+
+    def _fit_task(self, task):
+        rng = check_random_state(self.random_state)
+        seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init)
+        if self.warm_start and hasattr(self, "grammar_"):
+            self._train(task, [WARM])
+            return
+        starts = seeds.tolist() if self.init == "perturb" else [LEARNER]
+        parts = None
+        if self.validation_fraction is not None:
+            parts = task.hold_out(self.validation_fraction, rng)
+        if parts is None:
+            self._train(task, starts)
+        else:
+            self._train_for_chosen_time(task, starts, *parts)
 
     def _train(self, task, starts):
         """Run EM from each start until it converges, and keep the likeliest."""
@@ -262,10 +279,8 @@ default="auto"
         self.validation_scores_ = []
         self._publish(task, best)
 
-    def _train_for_chosen_time(self, task, starts, held):
+    def _train_for_chosen_time(self, task, starts, training, validation):
         """Choose start and number of iterations by held-out trees, then use all."""
-        training = task.take(task.weight - held)
-        validation = task.take(held)
         best = (-np.inf, None, None, None)
         for start in starts:
             run = training.run(start, task.n_states)
@@ -337,7 +352,7 @@ default="auto"
         self.n_iter_ = len(run.lower_bounds)
         index = run.index
         self._emissions = (index.lex_word, index.lex_label, run.estimates.lexical)
-        self._set_model(grammar, task.coarse, task.treebank)
+        self._set_model(grammar, task.coarse, task)
 
 
 class _Watch:

@@ -9,10 +9,10 @@ from lpcfg_sk._kernels._tree_inside_outside import tree_values
 from lpcfg_sk.grammar._arrays import find_keys, ragged_indices
 from lpcfg_sk.grammar._estimates import divide, smoothed_emissions
 
-__all__ = ["HeldOut", "choose_held_out", "merge_equal_trees"]
+__all__ = ["FEWEST", "HeldOut", "choose_held_out", "count_copies", "merge_equal_trees"]
 
 #: Trees to hold out at the least; fewer say nothing.
-_FEWEST = 5
+FEWEST = 5
 
 #: Probability of a rule that is not in the training part. It is a constant of the
 #: score, which is compared between iterations only.
@@ -77,12 +77,17 @@ def choose_held_out(weight, fraction, rng):
     >>> choose_held_out(np.array([100.0, 7.0, 1.0, 1.0]), 0.1, rng).tolist()
     [10.0, 1.0, 0.0, 0.0]
     """
-    threshold = rng.random_sample(len(weight))
-    copies = np.floor(np.maximum(weight, 1.0) * fraction + threshold)
-    held = np.minimum(copies, weight)
-    if copies.sum() < _FEWEST or not np.any(held < weight):
+    copies, held = count_copies(weight, fraction, rng)
+    if copies.sum() < FEWEST or not np.any(held < weight):
         return np.zeros(len(weight))
     return held
+
+
+def count_copies(weight, fraction, rng):
+    """Return how many copies of each tree are held out, and their weight."""
+    threshold = rng.random_sample(len(weight))
+    copies = np.floor(np.maximum(weight, 1.0) * fraction + threshold)
+    return copies, np.minimum(copies, weight)
 
 
 class HeldOut:

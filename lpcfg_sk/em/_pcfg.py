@@ -4,7 +4,13 @@ from numbers import Real
 
 from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk.grammar._estimates import coarse_pcfg
+from lpcfg_sk.grammar._inventory import (
+    RuleInventory,
+    shard_weights,
+    take_inventory,
+)
 from lpcfg_sk.grammar._rules import RuleIndex, weighted_trees
+from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.utils._validation import Interval, fit_context
 
 __all__ = ["PCFG"]
@@ -92,7 +98,7 @@ default="auto"
 
         Parameters
         ----------
-        X : Treebank or iterable of trees
+        X : Treebank, ShardedTreebank or iterable of trees
             Binary trees over pre-terminals (see :class:`TreeBinarizer`).
         y : None
             Ignored.
@@ -103,9 +109,20 @@ default="auto"
         -------
         self : PCFG
         """
+        if isinstance(X, ShardedTreebank):
+            weights = shard_weights(X, sample_weight, self)
+            counts = take_inventory(X, weights, self, n_jobs=self.n_jobs)
+        else:
+            counts = self._count(X, sample_weight)
+        return self._learn(counts)
+
+    def _count(self, X, sample_weight):
         X, weight = weighted_trees(X, sample_weight, self)
         index = RuleIndex.from_treebank(X)
-        grammar = coarse_pcfg(index, weight=weight, alpha=self.smoothing)
+        return RuleInventory.of_index(index, weight, binarized=X.binarized)
+
+    def _learn(self, counts):
+        grammar = coarse_pcfg(counts, alpha=self.smoothing)
         self.m_ = grammar.m
-        self._set_model(grammar, grammar, X)
+        self._set_model(grammar, grammar, counts)
         return self

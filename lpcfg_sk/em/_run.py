@@ -2,7 +2,6 @@
 
 import warnings
 
-from lpcfg_sk.em._statistics import ExpectedCounts
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.grammar._estimates import grammar_of_parameters, maximize
 
@@ -14,14 +13,16 @@ class EMRun:
 
     Parameters
     ----------
-    index : RuleIndex
-        The trees.
+    index : RuleIndex or RuleInventory
+        The rules of the trees.
     layout : Layout
         Where parameters lie.
     weight : ndarray of float64, shape (n_trees,)
         Weights of the trees.
     estimates : Estimates
         Where to start; belongs to the run from now on.
+    counts : ExpectedCounts
+        What counts the trees.
     smoothing : float
         See :func:`maximize`.
     n_jobs : int or None
@@ -33,7 +34,7 @@ class EMRun:
         Mean log likelihood of a tree before each iteration.
     """
 
-    def __init__(self, index, layout, weight, estimates, *, smoothing, n_jobs):
+    def __init__(self, index, layout, weight, estimates, counts, *, smoothing, n_jobs):
         self.index = index
         self.layout = layout
         self.weight = weight
@@ -41,7 +42,7 @@ class EMRun:
         self.n_jobs = n_jobs
         self.lower_bounds = []
         self._state = (estimates, None)
-        self._counts = ExpectedCounts(index, layout, weight)
+        self._counts = counts
 
     @property
     def estimates(self):

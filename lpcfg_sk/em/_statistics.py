@@ -10,7 +10,7 @@ from lpcfg_sk._kernels._em import expected_counts, schedule
 from lpcfg_sk._parallel import CHUNK_WORK, Resident, cut_by_work, map_chunks
 from lpcfg_sk.grammar._estimates import Estimates
 
-__all__ = ["ExpectedCounts"]
+__all__ = ["Chunk", "ExpectedCounts", "chunk_work", "plan"]
 
 #: A chunk has at least this many nodes for each rule, and at least one for so many
 #: parameters: its counts are as large as the parameters, and adding them up must
@@ -21,7 +21,7 @@ _PARAMETERS_PER_NODE = 300
 _SPARES = 8
 
 
-class _Chunk(NamedTuple):
+class Chunk(NamedTuple):
     """Trees of one chunk, their nodes numbered in the order of computation."""
 
     tree: np.ndarray
@@ -52,20 +52,37 @@ class ExpectedCounts:
     """
 
     def __init__(self, index, layout, weight):
-        self.layout = layout
-        work = np.diff(index.node_offsets)
-        target = max(
-            CHUNK_WORK,
-            _NODES_PER_RULE * index.n_rules,
-            layout.rule_offset[-1] // _PARAMETERS_PER_NODE,
+        rows = cut_by_work(
+            np.diff(index.node_offsets), chunk_work(index.n_rules, layout)
         )
-        self.chunks = [
-            (Resident(_plan(index, layout, weight, *rows)),)
-            for rows in cut_by_work(work, target)
-        ]
+        chunks = [(Resident(plan(index, layout, weight, *part)),) for part in rows]
+        self._adopt(layout, chunks)
+
+    def _adopt(self, layout, chunks):
+        self.layout = layout
+        self.chunks = chunks
         # Counts can be larger than any cache; touching fresh memory for them in
         # each iteration would take longer than computing them.
         self.spare = deque(maxlen=_SPARES)
+
+    @classmethod
+    def of_stored(cls, layout, chunks):
+        """Count trees that are elsewhere.
+
+        Parameters
+        ----------
+        layout : Layout
+            Where parameters and counts lie.
+        chunks : list
+            Objects whose ``load()`` returns a :class:`Chunk`.
+
+        Returns
+        -------
+        ExpectedCounts
+        """
+        made = cls.__new__(cls)
+        made._adopt(layout, [(chunk,) for chunk in chunks])
+        return made
 
     def __getstate__(self):
         # A worker is given its chunk with the call.
@@ -118,6 +135,8 @@ class ExpectedCounts:
         except IndexError:
             counts = Estimates(*(np.zeros_like(p) for p in parameters))
         layout = self.layout
+        if not isinstance(chunk, Chunk):
+            chunk = chunk.load()
         log_likelihood, lost = expected_counts(
             *chunk,
             layout.shapes,
@@ -132,7 +151,16 @@ class ExpectedCounts:
         return counts, log_likelihood, lost
 
 
-def _plan(index, layout, weight, begin, end):
+def chunk_work(n_rules, layout):
+    """Return the number of nodes of a chunk."""
+    return max(
+        CHUNK_WORK,
+        _NODES_PER_RULE * n_rules,
+        layout.rule_offset[-1] // _PARAMETERS_PER_NODE,
+    )
+
+
+def plan(index, layout, weight, begin, end):
     """Number the nodes of some trees in the order of computation."""
     node_offsets = index.node_offsets[begin : end + 1]
     nodes = slice(node_offsets[0], node_offsets[-1])
@@ -153,7 +181,7 @@ def _plan(index, layout, weight, begin, end):
     rule = rule[order[: len(left)]]
     by_rule = np.argsort(rule, kind="stable")
     tree = np.repeat(np.arange(end - begin), np.diff(node_offsets))
-    return _Chunk(
+    return Chunk(
         tree=tree[order],
         weight=weight[begin:end],
         n_states=layout.n_states[index.label[nodes]][order],

@@ -6,8 +6,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk.em._heldout import choose_held_out
 from lpcfg_sk.em._initial import from_grammar, perturbed
 from lpcfg_sk.em._run import EMRun
+from lpcfg_sk.em._statistics import ExpectedCounts
 from lpcfg_sk.exceptions import NotFittedError
 from lpcfg_sk.grammar._estimates import Estimates, Layout
 from lpcfg_sk.grammar._lpcfg import LPCFG
@@ -44,6 +46,39 @@ class Task(NamedTuple):
         )
 
     @property
+    def binarized(self):
+        """Whether a TreeBinarizer made the trees."""
+        return self.treebank.binarized
+
+    def hold_out(self, fraction, rng):
+        """Split the trees into those to train on and those to choose by.
+
+        Parameters
+        ----------
+        fraction : float
+            Part of the weight to hold out.
+        rng : RandomState
+            Source of randomness.
+
+        Returns
+        -------
+        training, validation : Task
+            Or None where there are too few trees.
+        """
+        held = choose_held_out(self.weight, fraction, rng)
+        if not held.any():
+            return None
+        return self.take(self.weight - held), self.take(held)
+
+    def fit_learner(self, learner):
+        """Fit another learner on the same trees."""
+        return learner.fit(self.treebank, sample_weight=self.weight)
+
+    def counts(self, layout):
+        """Return what computes expected counts under parameters in a layout."""
+        return ExpectedCounts(self.index, layout, self.weight)
+
+    @property
     def n_states(self):
         """Numbers of states that are asked for and that the trees support."""
         index = self.index
@@ -62,7 +97,7 @@ class Task(NamedTuple):
         """
         index, weight = self.index, self.weight
         if start in (WARM, LEARNER):
-            layout, estimates = self._from_model(start)
+            layout, estimates = self.from_model(start)
         else:
             layout = Layout.build(
                 index, self.n_states if n_states is None else n_states
@@ -74,13 +109,15 @@ class Task(NamedTuple):
             layout,
             weight,
             estimates,
+            self.counts(layout),
             smoothing=self.estimator.smoothing,
             n_jobs=self.estimator.n_jobs,
         )
 
-    def _from_model(self, start):
+    def from_model(self, start):
+        """Return the layout and the parameters of another model."""
         estimator, index = self.estimator, self.index
-        grammar = estimator.grammar_ if start == WARM else self._learner_grammar()
+        grammar = estimator.grammar_ if start == WARM else _learner_grammar(self)
         m = grammar.m
         layout = Layout.build(index, [m.get(a, 1) for a in index.nonterminals])
         a = grammar.arrays
@@ -100,23 +137,24 @@ class Task(NamedTuple):
             return layout, Estimates(a.binary.copy(), emissions.copy(), a.root.copy())
         return layout, from_grammar(index, layout, self.weight, grammar, _UNIFORM)
 
-    def _learner_grammar(self):
-        learner = self.estimator.init
-        try:
-            check_is_fitted(learner)
-        except NotFittedError:
-            learner = clone(learner).fit(self.treebank, sample_weight=self.weight)
-        grammar = getattr(learner, "grammar_", None)
-        if not isinstance(grammar, LPCFG):
-            raise TypeError(
-                "init must be a learner whose grammar_ is an LPCFG, got "
-                f"{type(learner).__name__}."
-            )
-        a = grammar.arrays
-        if any(np.any(values < 0) for values in (a.binary, a.lexical, a.root)):
-            raise ValueError(
-                f"init={type(learner).__name__} gives a grammar with negative "
-                "parameters, from which EM cannot start; use a learner of "
-                "probabilities, such as PivotLPCFG or PCFG."
-            )
-        return grammar
+
+def _learner_grammar(task):
+    learner = task.estimator.init
+    try:
+        check_is_fitted(learner)
+    except NotFittedError:
+        learner = task.fit_learner(clone(learner))
+    grammar = getattr(learner, "grammar_", None)
+    if not isinstance(grammar, LPCFG):
+        raise TypeError(
+            "init must be a learner whose grammar_ is an LPCFG, got "
+            f"{type(learner).__name__}."
+        )
+    a = grammar.arrays
+    if any(np.any(values < 0) for values in (a.binary, a.lexical, a.root)):
+        raise ValueError(
+            f"init={type(learner).__name__} gives a grammar with negative "
+            "parameters, from which EM cannot start; use a learner of "
+            "probabilities, such as PivotLPCFG or PCFG."
+        )
+    return grammar
