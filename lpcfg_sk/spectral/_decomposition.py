@@ -80,8 +80,7 @@ def decompose(
     projections : list of Projection
         One for each nonterminal, with at most the wanted number of vectors.
     """
-    phi_scale = _scale(inside, weight, scaling)
-    psi_scale = _scale(outside, weight, scaling)
+    scales = [_scale(block, weight, scaling) for block in (inside, outside)]
     order = np.argsort(label, kind="stable")
     order = order[weight[order] > 0]
     bounds = np.searchsorted(label[order], np.arange(len(n_vectors) + 1))
@@ -91,24 +90,52 @@ def decompose(
 
     def one(a):
         rows = order[bounds[a] : bounds[a + 1]]
-        share = weight[rows] / max(weight[rows].sum(), np.finfo(float).tiny)
-        columns, phi = _local(inside, rows, phi_scale)
-        other_columns, psi = _local(outside, rows, psi_scale)
-        k = min(int(n_vectors[a]), len(rows), len(columns), len(other_columns))
-        u, s, v = _svd(phi, psi, share, k, solver, seed)
-        return Projection(
-            inside=columns,
-            outside=other_columns,
-            U=u * phi_scale[columns, None],
-            V=v * psi_scale[other_columns, None],
-            singular_values=s,
-            phi_norm=float(np.sqrt(_squares(phi).max(initial=0.0))),
-            psi_norm=float(np.sqrt(_squares(psi).max(initial=0.0))),
-            psi_rms=float(np.sqrt(share @ _squares(psi))),
+        return decompose_label(
+            inside, outside, rows, weight[rows], n_vectors[a], scales, solver, seed
         )
 
     chunks = cut_by_work(np.diff(bounds) + 1)
     return [p for part in map_chunks(chunk, chunks, n_jobs=n_jobs) for p in part]
+
+
+def decompose_label(inside, outside, rows, weight, n_vectors, scales, solver, seed):
+    """Singular value decomposition of the Ω^a of one nonterminal.
+
+    Parameters
+    ----------
+    inside, outside : CSR matrix
+        Features of nodes.
+    rows : ndarray of int64
+        Nodes of the nonterminal.
+    weight : ndarray of float64, shape (len(rows),)
+        Their weights.
+    n_vectors : int
+        Number of singular vectors wanted.
+    scales : pair of ndarray
+        Scaling of the features, see :func:`feature_scale`.
+    solver, seed
+        See :func:`decompose`.
+
+    Returns
+    -------
+    projection : Projection
+    """
+    phi_scale, psi_scale = scales
+    share = weight / max(weight.sum(), np.finfo(float).tiny)
+    columns, phi = _local(inside, rows, phi_scale)
+    other_columns, psi = _local(outside, rows, psi_scale)
+    k = min(int(n_vectors), len(rows), len(columns), len(other_columns))
+    u, s, v = _svd(phi, psi, share, k, solver, seed)
+    return Projection(
+        inside=columns,
+        outside=other_columns,
+        U=u * phi_scale[columns, None],
+        V=v * psi_scale[other_columns, None],
+        singular_values=s,
+        phi_norm=float(np.sqrt(squared_norms(phi).max(initial=0.0))),
+        psi_norm=float(np.sqrt(squared_norms(psi).max(initial=0.0))),
+        psi_rms=float(np.sqrt(share @ squared_norms(psi))),
+    )
 
 
 def project(block, label, projections, side, m):
@@ -164,12 +191,31 @@ def project(block, label, projections, side, m):
 
 
 def _scale(block, weight, scaling):
-    if scaling is None:
-        return np.ones(block.shape[1])
     entry_weight = np.repeat(weight, np.diff(block.indptr))
     count = np.bincount(block.indices, weights=entry_weight, minlength=block.shape[1])
+    return feature_scale(count, weight.sum(), scaling)
+
+
+def feature_scale(count, total, scaling):
+    """Factors by which features are multiplied before the decomposition.
+
+    Parameters
+    ----------
+    count : ndarray of float64
+        Weight of the nodes that have each feature.
+    total : float
+        Weight of all nodes.
+    scaling : float or None
+        See :func:`decompose`.
+
+    Returns
+    -------
+    ndarray of float64
+    """
+    if scaling is None:
+        return np.ones(len(count))
     # A feature without occurrences has no row in any projection.
-    return np.sqrt(weight.sum() / np.where(count > 0, count + scaling, 1.0))
+    return np.sqrt(total / np.where(count > 0, count + scaling, 1.0))
 
 
 def _local(block, rows, scale):
@@ -185,8 +231,8 @@ def _local(block, rows, scale):
     return columns, local
 
 
-def _squares(local):
-    """Squared norms of the rows."""
+def squared_norms(local):
+    """Squared norms of the rows of a sparse matrix."""
     row = np.repeat(np.arange(local.shape[0]), np.diff(local.indptr))
     return np.bincount(row, weights=local.data**2, minlength=local.shape[0])
 
@@ -200,7 +246,7 @@ def _svd(phi, psi, share, k, solver, seed):
         (phi.data * np.repeat(share, np.diff(phi.indptr)), phi.indices, phi.indptr),
         shape=phi.shape,
     ).T
-    if k >= min(shape) or min(shape) ** 2 * max(shape) <= _DENSE_WORK:
+    if is_small(shape, k):
         omega = (weighted @ psi).toarray()
         u, s, vt = np.linalg.svd(omega, full_matrices=False)
     elif solver == "randomized":
@@ -210,7 +256,17 @@ def _svd(phi, psi, share, k, solver, seed):
             u, s, vt = _arpack(weighted.tocsr(), psi, k)
         except ArpackNoConvergence:
             u, s, vt = _randomized(weighted, psi, k, 0)
-    noise = s.max() * max(shape) * np.finfo(float).eps
+    return _significant(u, s, vt, k)
+
+
+def is_small(shape, k):
+    """Whether a matrix of this shape is decomposed densely."""
+    return k >= min(shape) or min(shape) ** 2 * max(shape) <= _DENSE_WORK
+
+
+def _significant(u, s, vt, k):
+    """At most k triplets whose singular values are above rounding, signs fixed."""
+    noise = s.max() * max(len(u), vt.shape[1]) * np.finfo(float).eps
     k = min(k, int(np.sum(s > noise)))
     u, vt = svd_flip(u[:, :k], vt[:k])
     return u, s[:k], vt.T
@@ -238,6 +294,29 @@ def _arpack(weighted, psi, k):
         rmatmat=lambda x: psi_t @ (weighted_t @ x),
         dtype=np.float64,
     )
+    return _largest(omega, k)
+
+
+def leading_triplets(omega, k):
+    """Leading singular triplets of a matrix, decreasing, signs fixed.
+
+    Parameters
+    ----------
+    omega : LinearOperator or ndarray
+        Products with a matrix and its transpose, or the matrix where it is small.
+    k : int
+        Number of triplets.
+
+    Returns
+    -------
+    u, s, v : ndarray of float64
+    """
+    if isinstance(omega, np.ndarray):
+        return _significant(*np.linalg.svd(omega, full_matrices=False), k)
+    return _significant(*_largest(omega, k), k)
+
+
+def _largest(omega, k):
     # A fixed start: the result depends on nothing but the data.
     v0 = np.ones(min(omega.shape))
     u, s, vt = svds(omega, k=k, v0=v0, solver="arpack")

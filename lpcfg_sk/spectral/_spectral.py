@@ -1,4 +1,5 @@
 import sys
+import tempfile
 import warnings
 from numbers import Integral, Real
 
@@ -10,9 +11,12 @@ from sklearn.utils.validation import check_is_fitted, check_memory
 from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.grammar import RuleIndex, coarse_pcfg
+from lpcfg_sk.grammar._inventory import shard_weights, take_inventory
 from lpcfg_sk.grammar._rules import requested_states, weighted_trees
 from lpcfg_sk.spectral._decomposition import decompose, project
 from lpcfg_sk.spectral._moments import accumulate_moments, solve
+from lpcfg_sk.spectral._sharded import ShardedFeatures
+from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.utils._validation import (
     Interval,
     StrOptions,
@@ -205,9 +209,10 @@ class SpectralLPCFG(BaseLPCFG):
 
         Parameters
         ----------
-        X : Treebank
+        X : Treebank or ShardedTreebank
             Binary trees that carry the blocks of :class:`InsideFeatures` and
-            :class:`OutsideFeatures`.
+            :class:`OutsideFeatures`. The features of shards are sorted by
+            nonterminal in temporary files; `memory` is not used for them.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_trees,), default=None
@@ -217,6 +222,9 @@ class SpectralLPCFG(BaseLPCFG):
         -------
         self : object
         """
+        if isinstance(X, ShardedTreebank):
+            with tempfile.TemporaryDirectory(prefix="lpcfg_sk-spectral-") as folder:
+                return self._fit_shards(X, sample_weight, folder)
         X, tree_weight = weighted_trees(X, sample_weight, self)
         check_treebank(X, estimator=self, blocks=_BLOCKS)
         index = RuleIndex.from_treebank(X)
@@ -227,6 +235,46 @@ class SpectralLPCFG(BaseLPCFG):
         )
         wanted = requested_states(self.m, index.nonterminals, counts)
         projections = self._decompose(X, index, weight, wanted, random_state)
+        m = self._choose_m(wanted, projections)
+        inside = project(X.blocks["inside"], index.label, projections, "inside", m)
+        outside = project(X.blocks["outside"], index.label, projections, "outside", m)
+        moments = accumulate_moments(
+            index, inside, outside, weight, m, n_jobs=self.n_jobs
+        )
+        del inside, outside
+        self._learn(index, moments, projections, counts, tree_weight)
+        self.binarized_ = bool(X.binarized)
+        self.n_inside_features_ = X.blocks["inside"].shape[1]
+        return self
+
+    def _fit_shards(self, X, sample_weight, folder):
+        """Learn from shards: decompose features in files, and add up moments."""
+        if self.node_sampling != "all":
+            raise ValueError(
+                f"node_sampling={self.node_sampling!r} draws from all trees together; "
+                "use X.load(), or all nodes"
+            )
+        weights = shard_weights(X, sample_weight, self)
+        index = take_inventory(X, weights, self, n_jobs=self.n_jobs)
+        counts = index.label_counts()
+        wanted = requested_states(self.m, index.nonterminals, counts)
+        features = ShardedFeatures(X, weights, index, self, folder)
+        n_vectors = self._numbers_of_vectors(index, wanted)
+        projections = features.decompose(
+            n_vectors,
+            scaling=self.scaling,
+            solver=self.svd_solver,
+            seed=self._seed(check_random_state(self.random_state)),
+        )
+        m = self._choose_m(wanted, projections)
+        moments = features.moments(projections, m)
+        self._learn(index, moments, projections, counts, None)
+        self.binarized_ = index.binarized
+        self.n_inside_features_ = int(features.n_features[0])
+        return self
+
+    def _choose_m(self, wanted, projections):
+        """Numbers of states: those wanted, as far as the ranks go."""
         m = np.array(
             [
                 max(1, min(w, _rank(p.singular_values, self.rank_tol)))
@@ -237,12 +285,11 @@ class SpectralLPCFG(BaseLPCFG):
         self._say(
             f"{len(m)} nonterminals, {m.max()} states at most, {m.mean():.1f} each"
         )
-        inside = project(X.blocks["inside"], index.label, projections, "inside", m)
-        outside = project(X.blocks["outside"], index.label, projections, "outside", m)
-        moments = accumulate_moments(
-            index, inside, outside, weight, m, n_jobs=self.n_jobs
-        )
-        del inside, outside
+        return m
+
+    def _learn(self, index, moments, projections, counts, tree_weight):
+        """Turn moments into a model."""
+        m = moments.n_states
         self._say(f"{index.n_rules} rules, {moments.rule_third.size} parameters")
         grammar = solve(
             index,
@@ -253,7 +300,8 @@ class SpectralLPCFG(BaseLPCFG):
             weight=tree_weight,
         )
         coarse = coarse_pcfg(index, weight=tree_weight, alpha=self.lexicon_alpha)
-        self._set_model(grammar, coarse, X)
+        self.grammar_ = grammar
+        self.coarse_ = coarse
         names = index.nonterminals
         self.m_ = dict(zip(names, m.tolist(), strict=True))
         self.counts_ = dict(zip(names, counts.tolist(), strict=True))
@@ -261,8 +309,6 @@ class SpectralLPCFG(BaseLPCFG):
         self.singular_values_ = {
             a: p.singular_values for a, p in self.projections_.items()
         }
-        self.n_inside_features_ = X.blocks["inside"].shape[1]
-        return self
 
     def transform(self, X):
         """Put the projected inside vector (U^a)ᵀφ of each node into the treebank.
@@ -345,19 +391,26 @@ class SpectralLPCFG(BaseLPCFG):
             )
         return weight
 
-    def _decompose(self, X, index, weight, wanted, random_state):
-        """Singular vectors, at least the wanted ones; one for roots, in place."""
+    def _numbers_of_vectors(self, index, wanted):
         n_vectors = np.maximum(wanted, self.m_max or 1)
         below = np.zeros(len(wanted), dtype=bool)
         below[index.rule_left] = below[index.rule_right] = True
         wanted[~below] = n_vectors[~below] = 1
+        return n_vectors
+
+    def _seed(self, random_state):
+        if self.svd_solver == "randomized":
+            return random_state.randint(np.iinfo(np.int32).max)
+        return None
+
+    def _decompose(self, X, index, weight, wanted, random_state):
+        """Singular vectors, at least the wanted ones; one for roots, in place."""
+        n_vectors = self._numbers_of_vectors(index, wanted)
         self._say(
             f"singular vectors of {X.blocks['inside'].shape[1]} inside and "
             f"{X.blocks['outside'].shape[1]} outside features at {index.n_nodes} nodes"
         )
-        seed = None
-        if self.svd_solver == "randomized":
-            seed = random_state.randint(np.iinfo(np.int32).max)
+        seed = self._seed(random_state)
         cached = check_memory(self.memory).cache(decompose, ignore=["n_jobs"])
         return cached(
             X.blocks["inside"],
