@@ -1,5 +1,7 @@
 """Expected rule counts of trees and sentences under a probabilistic CFG."""
 
+from functools import partial
+
 import numpy as np
 
 from lpcfg_sk._kernels._cfg_best import cfg_best_tree
@@ -108,14 +110,13 @@ def expected_counts(grammar, treebank, theta, weights, *, n_jobs=None):
         (
             words[offsets[lo] : offsets[hi]],
             offsets[lo : hi + 1] - offsets[lo],
-            tables,
-            theta,
             weights[lo:hi],
         )
         for lo, hi in cut_by_work(treebank.lengths.astype(float) ** 3, _CHUNK_WORK)
     ]
     counts, parts = np.zeros(len(theta)), [np.zeros(0)]
-    for log_probabilities, part in map_chunks(_count_chunk, chunks, n_jobs=n_jobs):
+    count = partial(_count_chunk, tables, theta)
+    for log_probabilities, part in map_chunks(count, chunks, n_jobs=n_jobs):
         counts += part
         parts.append(log_probabilities)
     return np.concatenate(parts), counts
@@ -182,7 +183,7 @@ def best_trees(grammar, treebank, theta, decoder):
         yield label, size, parent
 
 
-def _count_chunk(words, offsets, tables, theta, weights):
+def _count_chunk(tables, theta, words, offsets, weights):
     log_probabilities, counts = np.empty(len(weights)), np.zeros(len(theta))
     cfg_expected_counts(
         words, offsets, *tables, theta, weights, log_probabilities, counts
