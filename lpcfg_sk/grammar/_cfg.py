@@ -223,13 +223,24 @@ class CFG:
         N -> 'b'
         V -> 'c'
         """
+        from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
         from lpcfg_sk.utils._validation import check_treebank
 
-        treebank = check_treebank(treebank, estimator="CFG.from_treebank", parsed=True)
-        counts, order = _productions(treebank)
-        roots = Counter(
-            treebank.labels[i] for i in treebank.label[treebank.node_offsets[:-1]]
-        )
+        if isinstance(treebank, ShardedTreebank):
+            counts, order, roots = {}, {}, Counter()
+            for part in map_shards(_rules_of_trees, treebank):
+                for rule, count in part[0].items():
+                    counts[rule] = counts.get(rule, 0) + count
+                for label in part[1]:
+                    order.setdefault(label, len(order))
+                roots.update(part[2])
+            if not counts:
+                raise ValueError("CFG.from_treebank needs at least one tree, got none")
+        else:
+            treebank = check_treebank(
+                treebank, estimator="CFG.from_treebank", parsed=True
+            )
+            counts, order, roots = _rules_of_trees(treebank)
         start = next(iter(roots))
         rules = sorted(counts, key=lambda r: (order[r.lhs], -counts[r]))
         if len(roots) > 1:
@@ -436,6 +447,15 @@ def _tokens(line, number):
 
 def _quoted(symbol):
     return "'" + symbol.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _rules_of_trees(treebank):
+    """Rules, labels and roots of trees; rows without a tree are passed over."""
+    treebank = treebank[treebank.is_parsed]
+    roots = Counter(
+        treebank.labels[i] for i in treebank.label[treebank.node_offsets[:-1]]
+    )
+    return (*_productions(treebank), roots)
 
 
 def _productions(treebank):

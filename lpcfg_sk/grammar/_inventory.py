@@ -7,7 +7,7 @@ import numpy as np
 
 from lpcfg_sk.grammar._arrays import find_keys, offsets
 from lpcfg_sk.grammar._rules import RuleIndex, weighted_trees
-from lpcfg_sk.treebank._sharded import map_shards
+from lpcfg_sk.treebank._sharded import map_shards, split_by_shard
 
 __all__ = ["RuleInventory", "shard_weights", "take_inventory"]
 
@@ -224,7 +224,7 @@ def shard_weights(X, sample_weight, estimator):
     if sample_weight is None:
         return [None] * X.n_shards
     weight = check_sample_weight(sample_weight, X)
-    return np.split(weight, X.offsets[1:-1])
+    return split_by_shard(X, weight)
 
 
 def take_inventory(X, weights, estimator, *, n_jobs=None):

@@ -19,7 +19,8 @@ from lpcfg_sk.margin._expectations import (
     expected_counts,
     rules_of_trees,
 )
-from lpcfg_sk.treebank import Treebank
+from lpcfg_sk.margin._sharded import expectations_of_shards, look_at_shards
+from lpcfg_sk.treebank import ShardedTreebank, Treebank
 from lpcfg_sk.utils._validation import (
     Interval,
     StrOptions,
@@ -186,8 +187,8 @@ class MarginEMPCFG(BaseEstimator):
 
         Parameters
         ----------
-        X : Treebank
-            Trees, sentences, or both.
+        X : Treebank or ShardedTreebank
+            Trees, sentences, or both. Shards are read again in each iteration.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_rows,), default=None
@@ -197,12 +198,13 @@ class MarginEMPCFG(BaseEstimator):
         -------
         self : MarginEMPCFG
         """
+        if isinstance(X, ShardedTreebank):
+            return self._fit_task(self._sharded_task(X, sample_weight))
         X = check_treebank(X, estimator=self)
         weights = check_sample_weight(sample_weight, X)
         grammar = self._grammar_of(X)
         row, rule, derivable = rules_of_trees(grammar, X)
         open_rows = ~X.is_parsed
-        uniform = _uniform(grammar)
         derivable[open_rows] = _derivable(grammar, X[open_rows], self.n_jobs)
         self._report_zero_probability(X, grammar, derivable, weights)
         keep = derivable & (weights > 0)
@@ -213,21 +215,47 @@ class MarginEMPCFG(BaseEstimator):
         )
         sentences = X[keep & open_rows]
         sentence_weights = weights[keep & open_rows] * self.unlabeled_weight
-        gamma = self._gamma(n_samples) if self.smoothing == "margin" else 0.0
-
-        rng = check_random_state(self.random_state)
         task = _Task(
             grammar=grammar,
             tree_counts=tree_counts,
             sentences=sentences,
             weights=sentence_weights,
             total_weight=weights[keep & ~open_rows].sum() + sentence_weights.sum(),
-            gamma=gamma,
+            gamma=self._gamma(n_samples) if self.smoothing == "margin" else 0.0,
             pseudo_count=self.alpha - 1 if self.smoothing == "dirichlet" else 0.0,
             n_jobs=self.n_jobs,
         )
+        return self._fit_task(task)
+
+    def _sharded_task(self, X, sample_weight):
+        """Look at rows shard by shard; sentences are read again in each iteration."""
+        weights = check_sample_weight(sample_weight, X)
+        grammar = CFG.from_treebank(X) if self.grammar is None else self.grammar
+        tree_counts, derivable, parsed = look_at_shards(
+            X, weights, grammar, _uniform(grammar), n_jobs=self.n_jobs
+        )
+        self._report_zero_probability(X, grammar, derivable, weights)
+        keep = derivable & (weights > 0)
+        sentences = X[keep & ~parsed]
+        sentence_weights = weights[keep & ~parsed] * self.unlabeled_weight
+        n_samples = float(weights[keep].sum())
+        return _Task(
+            grammar=grammar,
+            tree_counts=tree_counts,
+            sentences=sentences,
+            weights=sentence_weights,
+            total_weight=weights[keep & parsed].sum() + sentence_weights.sum(),
+            gamma=self._gamma(n_samples) if self.smoothing == "margin" else 0.0,
+            pseudo_count=self.alpha - 1 if self.smoothing == "dirichlet" else 0.0,
+            n_jobs=self.n_jobs,
+        )
+
+    def _fit_task(self, task):
+        grammar, tree_counts, gamma = task.grammar, task.tree_counts, task.gamma
+        uniform = _uniform(grammar)
+        rng = check_random_state(self.random_state)
         best = None
-        for start in range(self.n_init if len(sentences) else 1):
+        for start in range(self.n_init if len(task.sentences) else 1):
             theta = self._start(grammar, tree_counts, uniform, start, rng)
             chains = self._chains(task, theta)
             run = self._minimise(task, chains, theta)
@@ -590,7 +618,7 @@ class _Task:
 
     grammar: CFG
     tree_counts: np.ndarray
-    sentences: Treebank
+    sentences: Treebank | ShardedTreebank
     weights: np.ndarray
     total_weight: float
     gamma: float
@@ -599,12 +627,18 @@ class _Task:
 
     def expectations(self, theta):
         """Empirical log-loss and expected counts under rule probabilities."""
-        log_probabilities, counts = expected_counts(
-            self.grammar, self.sentences, theta, self.weights, n_jobs=self.n_jobs
-        )
+        if isinstance(self.sentences, ShardedTreebank):
+            log_probability, counts = expectations_of_shards(
+                self.grammar, self.sentences, theta, self.weights, n_jobs=self.n_jobs
+            )
+        else:
+            log_probabilities, counts = expected_counts(
+                self.grammar, self.sentences, theta, self.weights, n_jobs=self.n_jobs
+            )
+            log_probability = float(self.weights @ log_probabilities)
         used = self.tree_counts > 0
         loss = -float(self.tree_counts[used] @ np.log(theta[used]))
-        loss -= float(self.weights @ log_probabilities)
+        loss -= log_probability
         return loss / self.total_weight, counts + self.tree_counts
 
 
@@ -637,6 +671,8 @@ def _derivable(grammar, sentences, n_jobs):
 
 
 def _unknown_tokens(grammar, treebank, most=5):
+    if isinstance(treebank, ShardedTreebank):
+        treebank = treebank[:1000].load()
     unknown = np.unique(treebank.token[encode(grammar, treebank) < 0])
     return [treebank.tokens[i] for i in unknown[:most]]
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._storage import is_saved, saved_length
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
 
-__all__ = ["ShardedTreebank", "map_shards"]
+__all__ = ["ShardedTreebank", "map_shards", "split_by_shard"]
 
 _SUFFIX = ".tb"
 
@@ -254,6 +255,24 @@ def map_shards(func, X, *columns, n_jobs=None):
 
     chunks = zip(X._shards, *columns, strict=True)
     yield from map_chunks(run, chunks, n_jobs=n_jobs)
+
+
+def split_by_shard(X, column):
+    """Cut an array with one item a row into those of the shards.
+
+    Parameters
+    ----------
+    X : ShardedTreebank
+        The shards.
+    column : ndarray, shape (n_trees, ...)
+        Something of each row.
+
+    Returns
+    -------
+    list of ndarray
+        One for each shard.
+    """
+    return [column[begin:end] for begin, end in pairwise(X.offsets.tolist())]
 
 
 def _save(treebank, path, named):
