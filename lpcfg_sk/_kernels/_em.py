@@ -211,9 +211,10 @@ def outside_pass(
 
 @njit(nogil=True, cache=True)
 def count_pass(triples, rule_bounds, shapes, rule_offset, factor, inside, outside, out):
-    """Add outside ⊗ inside ⊗ inside of the nodes of each rule to `out`.
+    """Write the sum of outside ⊗ inside ⊗ inside over the nodes of each rule.
 
-    The nodes of rule r with their left and right children are the columns
+    Counts can be larger than any cache: those of a rule are zeroed just before they
+    are added to, so that memory is touched once. The nodes of rule r with their left and right children are the columns
     ``rule_bounds[r]:rule_bounds[r + 1]`` of `triples`, each taken `factor` times.
     """
     width = inside.shape[1]
@@ -223,6 +224,7 @@ def count_pass(triples, rule_bounds, shapes, rule_offset, factor, inside, outsid
     weights = np.empty((width, _NODES))
     for r in range(len(rule_bounds) - 1):
         target = out[rule_offset[r] : rule_offset[r + 1]]
+        target[:] = 0.0
         m, n_left, n_right = shapes[r, 0], shapes[r, 1], shapes[r, 2]
         n_pairs = n_left * n_right
         step = _step(n_pairs)
@@ -268,8 +270,8 @@ def expected_counts(
     """Expected counts of all rules in the trees of a chunk.
 
     Nodes are numbered in the order of `schedule`, with the leaves behind them;
-    `tree` and `n_states` are the tree and the number of states of each node. Adds
-    to the last three arguments; the counts of binary rules are still to be
+    `tree` and `n_states` are the tree and the number of states of each node.
+    Writes the last three arguments; the counts of binary rules are still to be
     multiplied by the parameters. Returns the weighted sum of log values, and the
     weight of the trees of value zero, which are left out.
     """
@@ -286,6 +288,8 @@ def expected_counts(
         left, right, bounds, batch_rule, shapes, rule_offset, binary, inside, scale
     )
 
+    lexical_counts[:] = 0.0
+    root_counts[:] = 0.0
     logs = np.zeros(len(weight))
     for i in range(n_nodes):
         logs[tree[i]] += np.log(scale[i]) if scale[i] > 0.0 else -np.inf

@@ -130,10 +130,8 @@ class ExpectedCounts:
     def _count(self, parameters, chunk):
         try:
             counts = self.spare.pop()
-            for values in counts:
-                values.fill(0.0)
         except IndexError:
-            counts = Estimates(*(np.zeros_like(p) for p in parameters))
+            counts = Estimates(*(np.empty_like(p) for p in parameters))
         layout = self.layout
         if not isinstance(chunk, Chunk):
             chunk = chunk.load()
