@@ -49,6 +49,8 @@ default="auto"
         The same grammar, which prunes charts.
     m_ : dict of str to int
         Number of latent states, 1 for each nonterminal.
+    counts_ : RuleInventory
+        The rules and how often they occur; :meth:`partial_fit` adds to them.
 
     See Also
     --------
@@ -109,20 +111,52 @@ default="auto"
         -------
         self : PCFG
         """
-        if isinstance(X, ShardedTreebank):
-            weights = shard_weights(X, sample_weight, self)
-            counts = take_inventory(X, weights, self, n_jobs=self.n_jobs)
-        else:
-            counts = self._count(X, sample_weight)
+        return self._learn(self._count(X, sample_weight))
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y=None, *, sample_weight=None):
+        """Count the rules of more trees.
+
+        The grammar is then that of all trees so far, as if they had been fitted
+        together.
+
+        Parameters
+        ----------
+        X : Treebank, ShardedTreebank or iterable of trees
+            Binary trees over pre-terminals, by the same transformers each time.
+        y : None
+            Ignored.
+        sample_weight : array-like of float, shape (n_trees,), default=None
+            How often each tree counts.
+
+        Returns
+        -------
+        self : PCFG
+
+        Examples
+        --------
+        >>> from lpcfg_sk import PCFG, Treebank
+        >>> pcfg = PCFG().partial_fit(Treebank(["(S (NP dogs) (VP bark))"]))
+        >>> pcfg = pcfg.partial_fit(Treebank(["(S (NP cats) (VP sleep))"]))
+        >>> str(pcfg.predict([["cats", "bark"]])[0])
+        '(S (NP cats) (VP bark))'
+        """
+        counts = self._count(X, sample_weight)
+        if hasattr(self, "counts_"):
+            counts = self.counts_ + counts
         return self._learn(counts)
 
     def _count(self, X, sample_weight):
+        if isinstance(X, ShardedTreebank):
+            weights = shard_weights(X, sample_weight, self)
+            return take_inventory(X, weights, self, n_jobs=self.n_jobs)
         X, weight = weighted_trees(X, sample_weight, self)
         index = RuleIndex.from_treebank(X)
         return RuleInventory.of_index(index, weight, binarized=X.binarized)
 
     def _learn(self, counts):
         grammar = coarse_pcfg(counts, alpha=self.smoothing)
+        self.counts_ = counts
         self.m_ = grammar.m
         self._set_model(grammar, grammar, counts)
         return self

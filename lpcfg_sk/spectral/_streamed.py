@@ -1,5 +1,7 @@
 """Decomposition of a nonterminal whose features are read part by part."""
 
+import glob
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -16,39 +18,74 @@ from lpcfg_sk.spectral._decomposition import (
 __all__ = ["decompose_large"]
 
 
+#: Features in a file that a product reads at a time.
+_PART_ENTRIES = 2**22
+
+
 class _Part(NamedTuple):
-    """Where to read some of the nodes of a nonterminal, and what of it is used."""
+    """Some of the nodes of a nonterminal, in files that are mapped for a product."""
 
-    stored: object
-    label: int
-    n_features: tuple
-    columns: tuple
-    scales: tuple
-    total: float
+    path: str
+    shapes: tuple
 
-    def matrices(self):
-        """Φ diag(share) and Ψ over the columns that occur, scaled."""
-        *blocks, weight = self.stored.load(self.label, self.n_features)
-        local = []
-        for block, columns, scale in zip(
-            blocks, self.columns, self.scales, strict=True
-        ):
-            indices = np.searchsorted(columns, block.indices)
-            data = block.data.astype(np.float64) * scale[indices]
-            local.append(
-                sparse.csr_matrix(
-                    (data, indices, block.indptr),
-                    shape=(block.shape[0], len(columns)),
-                )
+    @classmethod
+    def store(cls, path, blocks, share):
+        """Write Φ and Ψ over the columns that occur, scaled, and the shares."""
+        for side, block in enumerate(blocks):
+            np.save(f"{path}-{side}-data.npy", block.data)
+            np.save(f"{path}-{side}-indices.npy", block.indices.astype(np.int32))
+            np.save(f"{path}-{side}-indptr.npy", block.indptr)
+        np.save(f"{path}-share.npy", share)
+        return cls(path, tuple(block.shape for block in blocks))
+
+    def load(self):
+        """Map Φ, Ψ and the shares."""
+        blocks = []
+        for side, shape in enumerate(self.shapes):
+            parts = tuple(
+                np.load(f"{self.path}-{side}-{name}.npy", mmap_mode="r")
+                for name in ("data", "indices", "indptr")
             )
-        return (*local, weight / self.total)
+            blocks.append(sparse.csr_matrix(parts, shape=shape, copy=False))
+        return (*blocks, np.load(f"{self.path}-share.npy"))
+
+    def remove(self):
+        """Remove the files."""
+        for path in glob.glob(f"{glob.escape(self.path)}-*.npy"):
+            os.remove(path)
+
+
+def _local(block, columns, scale):
+    """A block over the columns that occur, scaled."""
+    indices = np.searchsorted(columns, block.indices)
+    data = block.data.astype(np.float64) * scale[indices]
+    return sparse.csr_matrix(
+        (data, indices, block.indptr), shape=(block.shape[0], len(columns))
+    )
+
+
+def _parts(stored, label, n_features, columns, scales, total):
+    """Put the nodes of several shards together, as long as they are few."""
+    held, n_entries, parts = [], 0, []
+    for i, shard in enumerate(stored):
+        held.append(shard.load(label, n_features))
+        n_entries += held[-1][0].nnz + held[-1][1].nnz
+        if n_entries < _PART_ENTRIES and i < len(stored) - 1:
+            continue
+        blocks = [
+            _local(sparse.vstack([h[side] for h in held], format="csr"), *local)
+            for side, local in enumerate(zip(columns, scales, strict=True))
+        ]
+        share = np.concatenate([h[2] for h in held]) / total
+        parts.append(_Part.store(shard.path(f"large-{label}"), blocks, share))
+        held, n_entries = [], 0
+    return parts
 
 
 def decompose_large(stored, label, n_features, n_vectors, scales):
     """Singular value decomposition of one Ω^a, by passes over the files.
 
-    Memory is that of the largest shard's nodes of the nonterminal, and of vectors
-    over features.
+    Memory is that of a part of the nodes, and of vectors over features.
 
     Parameters
     ----------
@@ -77,10 +114,7 @@ def decompose_large(stored, label, n_features, n_vectors, scales):
         n_nodes += len(weight)
     columns = tuple(np.flatnonzero(mask) for mask in used)
     local_scales = tuple(s[c] for s, c in zip(scales, columns, strict=True))
-    parts = [
-        _Part(part, label, tuple(n_features), columns, local_scales, total)
-        for part in stored
-    ]
+    parts = _parts(stored, label, n_features, columns, local_scales, total)
     shape = tuple(len(c) for c in columns)
     k = min(int(n_vectors), n_nodes, *shape)
 
@@ -90,11 +124,12 @@ def decompose_large(stored, label, n_features, n_vectors, scales):
         u, s, v = leading_triplets(_operator(parts, shape), k)
     norms = np.zeros(3)
     for part in parts:
-        phi, psi, share = part.matrices()
+        phi, psi, share = part.load()
         squares = squared_norms(psi)
         norms[0] = max(norms[0], squared_norms(phi).max(initial=0.0))
         norms[1] = max(norms[1], squares.max(initial=0.0))
         norms[2] += share @ squares
+        part.remove()
     phi_norm, psi_norm, psi_rms = np.sqrt(norms).tolist()
     return Projection(
         inside=columns[0],
@@ -112,7 +147,7 @@ def _sum(parts, shape):
     """Ω^a, dense."""
     omega = np.zeros(shape)
     for part in parts:
-        phi, psi, share = part.matrices()
+        phi, psi, share = part.load()
         omega += (phi.T @ sparse.diags_array(share) @ psi).toarray()
     return omega
 
@@ -123,14 +158,14 @@ def _operator(parts, shape):
     def forward(x):
         result = 0.0
         for part in parts:
-            phi, psi, share = part.matrices()
+            phi, psi, share = part.load()
             result = result + phi.T @ _by_row(share, psi @ x)
         return result
 
     def backward(x):
         result = 0.0
         for part in parts:
-            phi, psi, share = part.matrices()
+            phi, psi, share = part.load()
             result = result + psi.T @ _by_row(share, phi @ x)
         return result
 

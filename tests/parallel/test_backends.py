@@ -110,12 +110,15 @@ def expected(name):
     return EXPECTED[name]
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+ALONE = [name for name in LEARNERS if name != "voting"]
+
+
+@pytest.mark.parametrize("name", ALONE)
 def test_two_threads_give_the_bytes_of_one(small_chunks, name):
     assert outcome(name, n_jobs=2) == expected(name)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", ALONE)
 def test_a_cluster_gives_the_bytes_of_one_core(small_chunks, on_cluster, name):
     with on_cluster():
         found = outcome(name)
@@ -127,6 +130,15 @@ def test_processes_give_the_bytes_of_one_core(small_chunks, name):
     with joblib.parallel_config(backend="loky", n_jobs=2):
         found = outcome(name)
     assert found == expected(name)
+
+
+def test_members_fitted_on_a_cluster_vote_as_here(on_cluster):
+    # Chunks of ordinary size: the workers cut the trees of their member themselves.
+    one = outcome("voting", n_jobs=1)
+    assert outcome("voting", n_jobs=2) == one
+    with on_cluster():
+        found = outcome("voting")
+    assert found == one
 
 
 def scores_of_search(learner):
