@@ -45,7 +45,7 @@ STRINGS = [["a", "c"], ["c"], ["b", "c"], ["a", "b", "c"]]
 SENTENCES = TRAIN.sentences()
 
 
-def _prepared(X):
+def prepared(X):
     words = RareWords(min_count=1).fit(X)
     inside = InsideFeatures().fit(words.transform(X))
     with_inside = inside.transform(words.transform(X))
@@ -67,11 +67,11 @@ MAKERS = {
     "InsideFeatures": lambda: InsideFeatures(scaling=5.0).fit(TRAIN),
     "OutsideFeatures": lambda: OutsideFeatures().fit(TRAIN),
     "PCFG": lambda: PCFG().fit(TRAIN),
-    "EMLPCFG": lambda: _em(init=PivotLPCFG(2)).fit(_prepared(TRAIN)),
+    "EMLPCFG": lambda: _em(init=PivotLPCFG(2)).fit(prepared(TRAIN)),
     "SpectralLPCFG": lambda: SpectralLPCFG({"A0": 2}, random_state=0).fit(
-        _prepared(TRAIN)
+        prepared(TRAIN)
     ),
-    "PivotLPCFG": lambda: PivotLPCFG(2).fit(_prepared(TRAIN)),
+    "PivotLPCFG": lambda: PivotLPCFG(2).fit(prepared(TRAIN)),
     "Pipeline": lambda: _parser(_em()).fit(TRAIN),
     "VotingParser": lambda: VotingParser(
         [("pcfg", _parser(PCFG())), ("em", _parser(_em()))], weights=[1.0, 2.0]
@@ -121,7 +121,7 @@ def answers(name, value):
     """What an object says of the test data, as JSON data."""
     X = TEST
     if name in ("EMLPCFG", "SpectralLPCFG", "PivotLPCFG"):
-        X = _prepared(TRAIN)[:4]
+        X = prepared(TRAIN)[:4]
     if name == "MarginEMPCFG":
         X = STRINGS
     if name.endswith("LM"):

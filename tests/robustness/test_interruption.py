@@ -1,0 +1,171 @@
+"""Ctrl-C in the middle of a fit."""
+
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import joblib
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+
+from tests.persistence import models
+
+ESTIMATORS = [name for name in models.MAKERS if name not in ("LPCFG", "WTA")]
+
+
+class _Interrupter:
+    """Raises KeyboardInterrupt at the n-th call of a Python function."""
+
+    def __init__(self, n):
+        self.n = n
+        self.calls = 0
+
+    def __call__(self, frame, event, arg):
+        code = frame.f_code
+        # What is raised while a generator is thrown away is lost.
+        if event != "call" or code.co_flags & inspect.CO_GENERATOR:
+            return
+        if "lpcfg_sk" not in code.co_filename:
+            return
+        self.calls += 1
+        if self.calls == self.n:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+
+def _calls_of_fit(model, X):
+    counter = _Interrupter(-1)
+    sys.setprofile(counter)
+    try:
+        model.fit(*X)
+    finally:
+        sys.setprofile(None)
+    return counter.calls
+
+
+def _data(name):
+    """Other data than the models were fitted to."""
+    if name == "MarginEMPCFG":
+        return (models.STRINGS * 2,)
+    if name.endswith("LM"):
+        return (models.SENTENCES[:20],)
+    if name == "SVTAMinimizer":
+        return ()
+    if name in ("EMLPCFG", "SpectralLPCFG", "PivotLPCFG"):
+        return (models.prepared(models.TRAIN)[:20],)
+    return (models.TRAIN[:20],)
+
+
+def _fingerprint(model):
+    return {
+        k: joblib.hash(v)
+        for k, v in vars(model).items()
+        if k.endswith("_") or k.startswith("_")
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_interrupted_fit_leaves_a_whole_model_or_none(name):
+    model = models.make(name)
+    if isinstance(model, Pipeline):
+        pytest.skip("the steps of a pipeline are fitted one by one, in place")
+    second = _data(name)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    fresh = clone(model)
+    # The first fit fills caches of the treebank, which later ones find filled.
+    expected = models.answers(name, clone(model).fit(*second))
+    total = _calls_of_fit(clone(model), second)
+    before = _fingerprint(model)
+    for part in (0.05, 0.3, 0.6, 0.9):
+        for victim, state in ((model, before), (fresh, {})):
+            sys.setprofile(_Interrupter(max(1, int(part * total))))
+            try:
+                with pytest.raises(KeyboardInterrupt):
+                    victim.fit(*second)
+            finally:
+                sys.setprofile(None)
+            if name == "EMLPCFG":
+                # Its promise is a better one: the model of the last iteration.
+                assert _is_whole(name, victim)
+                continue
+            assert _fingerprint(victim) == state
+    # Both can be fitted as if nothing had happened.
+    assert models.answers(name, model.fit(*second)) == expected
+    assert models.answers(name, fresh.fit(*second)) == expected
+
+
+def _is_whole(name, model):
+    try:
+        return bool(models.answers(name, model))
+    except NotFittedError:
+        return True
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_failed_fit_leaves_the_model_as_it_was():
+    model = models.make("KneserNeyLM")
+    before = _fingerprint(model)
+    with pytest.raises(ValueError, match="whole numbers"):
+        model.fit(models.SENTENCES, sample_weight=[0.5] * len(models.SENTENCES))
+    assert _fingerprint(model) == before
+
+
+_LONG_FIT = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from lpcfg_sk import EMLPCFG, make_parser
+from lpcfg_sk.datasets import load_toy
+X = load_toy(200)
+learner = EMLPCFG(2, max_iter=1, tol=None, validation_fraction=None, n_jobs=2)
+make_parser(learner).fit(X[:20])
+learner.set_params(max_iter=10**9)
+parser = make_parser(learner)
+print("fitting", flush=True)
+try:
+    parser.fit(X)
+except KeyboardInterrupt:
+    trees = parser.predict(X[:2])
+    print("interrupted", len(trees), flush=True)
+"""
+
+
+def _processes_of_group(group):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                state, _, its_group = file.read().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue
+        if int(its_group) == group and state != "Z":
+            found.append(int(pid))
+    return found
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+def test_ctrl_c_leaves_a_model_and_no_processes():
+    process = subprocess.Popen(
+        [sys.executable, "-c", _LONG_FIT],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout.readline() == "fitting\n"
+        time.sleep(2.0)
+        os.killpg(process.pid, signal.SIGINT)
+        out, _ = process.communicate(timeout=120)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert out == "interrupted 2\n"
+    assert process.returncode == 0
+    assert _processes_of_group(process.pid) == []

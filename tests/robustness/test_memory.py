@@ -1,0 +1,67 @@
+"""Limits of memory hold, and memory does not grow."""
+
+import subprocess
+import sys
+
+import pytest
+
+from lpcfg_sk import PCFG, make_parser
+from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.exceptions import ChartMemoryError
+
+# The chart of one sentence is measured in a process of its own, where nothing else
+# makes the peak.
+_PEAK = """
+import resource, sys, warnings
+warnings.simplefilter("ignore")
+from lpcfg_sk import PCFG, make_parser
+from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.exceptions import ChartMemoryError
+trees = load_toy(300)
+prune, limit = eval_prune, int(sys.argv[1])
+parser = make_parser(PCFG(max_memory=limit, prune=prune)).fit(trees)
+words = [w for tree in trees for w in tree.words()]
+parser.predict([words[:8]])
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+for length in (20, 40, 80, 120, 160, 240, 400, 800):
+    try:
+        parser.predict([words[:length]])
+    except ChartMemoryError as error:
+        assert "max_memory" in str(error)
+        print("refused", length, peak() - before)
+        break
+    print("parsed", length, peak() - before)
+"""
+
+
+@pytest.mark.parametrize("prune", [None, 3e-4])
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="unit of ru_maxrss")
+def test_parsing_stays_below_max_memory(prune):
+    limit = 24 * 2**20
+    program = _PEAK.replace("eval_prune", repr(prune))
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(limit)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert lines[-1][0] == "refused"
+    assert lines[0][0] == "parsed"
+    # Words, trees and the allocator's own slack come on top of the chart.
+    assert all(int(grown) < limit + 16 * 2**20 for _, _, grown in lines), lines
+
+
+def test_a_refused_sentence_does_not_spoil_the_parser():
+    trees = load_toy(60)
+    parser = make_parser(PCFG(max_memory=300_000)).fit(trees)
+    expected = parser.predict(trees[:3])
+    with pytest.raises(ChartMemoryError, match="max_memory"):
+        parser.predict([trees[0].words() * 60])
+    assert parser.predict(trees[:3]) == expected
+
+
+@pytest.mark.slow
+def test_soak():
+    from tests.robustness import soak
+
+    assert soak.run(20_000) < soak.GROWTH_LIMIT
