@@ -25,7 +25,11 @@ from sklearn.model_selection import GridSearchCV
 from lpcfg_sk import SpectralLPCFG, make_parser
 from lpcfg_sk.bounds import separability_report
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.inspection import SingularValueDisplay, results_table
+from lpcfg_sk.inspection import (
+    SingularValueDisplay,
+    StateCurveDisplay,
+    results_table,
+)
 
 treebank = load_toy(900)
 states = [1, 2, 4, 8, 16]
@@ -51,7 +55,7 @@ with tempfile.TemporaryDirectory() as directory:
     )
     search.fit(treebank)
 
-print(results_table(search))
+print(results_table(search).round(3).to_string())
 fits = search.cv_results_["mean_fit_time"]
 print(f"one fit at m={states[-1]}: {single:.2f} s")
 print("fits of a fold, in order:", ", ".join(f"{t:.2f} s" for t in fits))
@@ -63,15 +67,12 @@ print("fits of a fold, in order:", ", ".join(f"{t:.2f} s" for t in fits))
 
 best = search.best_estimator_
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.errorbar(
-    states,
-    search.cv_results_["mean_test_score"],
-    yerr=search.cv_results_["std_test_score"],
-    marker="o",
-)
-left.set(xscale="log", xlabel="latent states m", ylabel="F1, 3 folds")
+StateCurveDisplay.from_estimator(search, ax=left)
+left.set(xscale="log", xlabel="latent states m", ylabel="F1, mean and deviation")
 left.set_xticks(states, labels=map(str, states))
-SingularValueDisplay.from_estimator(best).plot(ax=right)
+left.minorticks_off()
+common = ["NP", "VP", "PP", "SBAR", "@S"]
+SingularValueDisplay.from_estimator(best, nonterminals=common, ax=right)
 
 # %%
 # The guarantee of the method is limited by the nonterminal with the smallest m-th

@@ -6,18 +6,14 @@ Tagged sentences are trees that branch to the right, and a hidden Markov model w
 tags have latent states is an L-PCFG over such trees. So a tagger is a parser: the
 same features, the same learner, the same marginals.
 
-The text is the sample of the Penn Treebank that comes with nltk, where it is installed
-(``nltk.download("treebank")``), or the treebank under ``$LPCFG_SK_DATA/wsj``; else a
-small synthetic treebank.
+The text is the sample of the Penn Treebank where NLTK has it
+(``nltk.download("treebank")``), else the toy treebank.
 """
-
-import os
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lpcfg_sk import PCFG, SpectralLPCFG, make_parser, read_treebank
+from lpcfg_sk import PCFG, SpectralLPCFG, make_parser
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.spectral import (
     tagged_sequences_to_treebank,
@@ -36,11 +32,7 @@ def tagged_text():
         ]
         return sentences, "Penn Treebank sample of nltk"
     except (ImportError, LookupError):
-        pass
-    path = Path(os.environ.get("LPCFG_SK_DATA", "")) / "wsj" / "train"
-    if path.is_dir():
-        return treebank_to_tagged_sequences(read_treebank(path)), "Penn Treebank sample"
-    return treebank_to_tagged_sequences(load_toy(1200)), "toy treebank"
+        return treebank_to_tagged_sequences(load_toy(1200)), "toy treebank"
 
 
 # %%

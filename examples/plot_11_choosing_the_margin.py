@@ -8,9 +8,8 @@ likelihood. The exponent is chosen here by cross-validation, for trees (equation
 Cohen and Smith, 2012) and for strings (algorithm 1), and compared with a Dirichlet
 prior, whose pseudo-counts are α - 1 (equation 26 and section 7.2).
 
-The part-of-speech sequences are those of the Penn Treebank sample under
-``$LPCFG_SK_DATA/wsj`` where it is installed, else of the sample that comes with nltk,
-else of a toy treebank.
+The part-of-speech sequences are those of the Penn Treebank sample where NLTK has it
+(``nltk.download("treebank")``), else of the toy treebank.
 """
 
 # %%
@@ -18,9 +17,7 @@ else of a toy treebank.
 # they make up.
 
 import io
-import os
 import warnings
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -65,14 +62,11 @@ def draw(grammar, rng, symbol, depth=0):
 
 
 def tag_sequences():
-    path = Path(os.environ.get("LPCFG_SK_DATA", "data")) / "wsj" / "train"
-    if path.exists():
-        return "WSJ tags", delexicalize(read_treebank(path))
     try:
         from nltk.corpus import treebank
 
         text = io.StringIO("\n".join(map(str, treebank.parsed_sents()[:2000])))
-        return "nltk's WSJ tags", delexicalize(read_treebank(text))
+        return "WSJ tags", delexicalize(read_treebank(text))
     except (ImportError, LookupError):
         return "toy tags", delexicalize(load_toy(1500))
 
@@ -136,14 +130,12 @@ for row, label in zip(axes, data, strict=True):
         for rows, curve in part.groupby("rows"):
             curve = curve.sort_values("value")
             x = curve["value"] - (smoothing == "dirichlet")
-            ax.errorbar(
-                x, curve["mean_score"], curve["std_score"], marker="o", label=rows
-            )
+            ax.plot(x, curve["mean_score"], "o-", label=f"from {rows}")
         ax.set(
             xlabel="s" if smoothing == "margin" else "pseudo-counts α - 1",
             xscale="linear" if smoothing == "margin" else "log",
             title=f"{label}, {smoothing}",
         )
-        ax.legend()
+    row[0].legend()
     row[0].set_ylabel("mean log probability")
 plt.show()

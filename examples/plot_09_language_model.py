@@ -7,15 +7,12 @@ The aggregate Markov model predicts a word from the class of the word before it,
 random start; the pivot method finds the classes first, and EM then needs an
 iteration or two. Kneser-Ney is the yardstick.
 
-The text is the Brown corpus under ``$LPCFG_SK_DATA/brown`` where it is installed, else
-sentences drawn from a toy treebank.
+The text is the Brown corpus where NLTK has it (``nltk.download("brown")``), else the
+sentences of the toy treebank.
 """
 
 # %%
 # The data.
-
-import os
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -23,18 +20,17 @@ import pandas as pd
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM
 
-folder = Path(os.environ.get("LPCFG_SK_DATA", "data")) / "brown"
-if folder.exists():
-    train, test = (
-        [line.split() for line in (folder / name).read_text("utf-8").splitlines()]
-        for name in ("train.txt", "dev.txt")
-    )
-    train, held_out, test = train[:12000], test[:1000], test[1000:3000]
+try:
+    from nltk.corpus import brown
+
+    sentences = [list(map(str.lower, words)) for words in brown.sents()[:15000]]
     sizes = [4, 16, 64]
-else:
-    sentences = load_toy(900).sentences()
-    train, held_out, test = sentences[:600], sentences[600:700], sentences[700:]
+except (ImportError, LookupError):
+    sentences = load_toy(1500).sentences()
     sizes = [2, 4, 8]
+n = len(sentences) // 10
+train, held_out, test = sentences[: 8 * n], sentences[8 * n : 9 * n], sentences[9 * n :]
+print(len(train), "sentences, for example:", " ".join(train[0]))
 
 # %%
 # Perplexity and number of iterations, chosen on held-out sentences.
