@@ -31,6 +31,7 @@ _PARTS = {
         ("labels", "words", "rule_keys", "lexical_keys"),
     ),
     "Projection": ("lpcfg_sk.spectral._decomposition", None),
+    "RuleInventory": ("lpcfg_sk.grammar._inventory", None),
     "_Level": (
         "lpcfg_sk.language_model._kneser_ney",
         (
