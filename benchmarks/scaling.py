@@ -1,129 +1,205 @@
-"""Spectral learning against the size of the corpus, and the cost of a search over m.
+"""Time and memory of learners against the number of trees, in memory and in shards.
 
-Usage: ``python benchmarks/scaling.py [path] [--trees N ...] [--m M]``; the default is
-the training part of the sample of the Penn Treebank under ``$LPCFG_SK_DATA``. A larger
-corpus than there is is made of copies. Each row is measured in a process of its own,
-after a warm-up fit that compiles: CPU seconds, and peak memory above that of the
-warm-up. The last table compares the fits of a search over m in {4, 8, 16, 32}, which
-share features and decompositions through a cache, with one fit at m = 32.
+Usage: ``python benchmarks/scaling.py [--max N] [--loaded-max N] [--learners ...]``.
+Trees are drawn from a random L-PCFG once and saved in shards of 10,000 and in one
+file. Each row is measured in a process of its own after a fit of a few trees, which
+compiles: seconds of the clock and of the processor, peak memory above that of the
+small fit, and peak anonymous memory, which leaves out mapped pages that the system can
+take back (Linux only). Paths:
+
+- memory: all trees are read into memory;
+- mapped: one file, opened by ``Treebank.open``;
+- sharded: a ``ShardedTreebank``, whose shards are opened one at a time.
+
+The second table has the slopes of time and memory on a log-log scale, from 10,000 trees
+on: 1 is proportional, 0 is flat.
 """
 
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from lpcfg_sk import SpectralLPCFG, make_parser, read_treebank
+from lpcfg_sk import (
+    CFG,
+    EMLPCFG,
+    PCFG,
+    InsideFeatures,
+    MarginEMPCFG,
+    OutsideFeatures,
+    ShardedTreebank,
+    SpectralLPCFG,
+    Treebank,
+)
+from lpcfg_sk.datasets import make_lpcfg, make_treebank
+from lpcfg_sk.treebank import concatenate
 
-DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
-DATA = Path(os.environ.get("LPCFG_SK_DATA", DEFAULT))
+SHARD = 10_000
+SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+EM_ITERATIONS = 3
+
+
+def grammar():
+    return make_lpcfg(10, 20, 2_000, m=2, mean_length=8.0, random_state=0)
+
+
+def fit_pcfg(X):
+    PCFG().fit(X)
+
+
+def fit_em(X):
+    EMLPCFG(
+        4, max_iter=EM_ITERATIONS, tol=None, validation_fraction=None, random_state=0
+    ).fit(X)
+
+
+def fit_spectral(X):
+    X = OutsideFeatures().fit_transform(InsideFeatures().fit_transform(X))
+    SpectralLPCFG(4).fit(X)
+
+
+def fit_margin(X):
+    # Trees of the first shard make the grammar; those that need more are left out.
+    MarginEMPCFG(CFG.from_treebank(X)).fit(X)
+
+
+LEARNERS = {
+    "pcfg": fit_pcfg,
+    "em": fit_em,
+    "spectral": fit_spectral,
+    "margin": fit_margin,
+}
+
+
+def open_trees(folder, n, path):
+    """Trees of one of the paths, and a few of them to compile with."""
+    shards = [folder / f"{i:05d}.tb" for i in range(-(-n // SHARD))]
+    X = ShardedTreebank(shards, verify=False)[:n]
+    small = X[:300]
+    if path == "sharded":
+        return X, X[:300]
+    if path == "memory":
+        return (lambda: concatenate(X.shards())), small.load()
+    return (lambda: Treebank.open(folder / f"all-{n}.tb")), small.load()
+
+
+class AnonymousMemory(threading.Thread):
+    """Watches the anonymous memory of this process, in MB."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.peak = self.now()
+        self.done = threading.Event()
+
+    @staticmethod
+    def now():
+        """Anonymous memory at this moment."""
+        try:
+            with open("/proc/self/status") as status:
+                lines = dict(line.split(":", 1) for line in status)
+            return int(lines["RssAnon"].split()[0]) / 1024
+        except (OSError, KeyError):
+            return float("nan")
+
+    def run(self):
+        """Look fifty times a second."""
+        while not self.done.wait(0.02):
+            self.peak = max(self.peak, self.now())
 
 
 def peak():
-    """Peak resident memory in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def cpu(call, *args):
-    begin = time.process_time()
-    result = call(*args)
-    return result, time.process_time() - begin
-
-
-def warm_up(treebank):
-    make_parser(SpectralLPCFG(m=4)).fit(treebank[:200])
-
-
-def measure_size(path, n_trees, m):
-    treebank = read_treebank(path)
-    warm_up(treebank)
-    before = peak()
-    X = treebank[np.arange(n_trees) % len(treebank)]
-    parser = make_parser(SpectralLPCFG(m=m))
-    X, _ = cpu(parser[:2].fit_transform, X)
-    X, features = cpu(parser[2:4].fit_transform, X)
-    _, learning = cpu(parser[-1].fit, X)
-    memory = peak() - before
+def measure(folder, n, path, learner):
+    X, small = open_trees(Path(folder), n, path)
+    LEARNERS[learner](small)
+    before, anonymous = peak(), AnonymousMemory()
+    before_anonymous = anonymous.now()
+    anonymous.start()
+    clock, processor = time.perf_counter(), time.process_time()
+    if callable(X):
+        X = X()
+    LEARNERS[learner](X)
+    clock, processor = time.perf_counter() - clock, time.process_time() - processor
+    anonymous.done.set()
     return {
-        "trees": n_trees,
-        "nodes": X.n_nodes,
-        "features_s": features,
-        "learning_s": learning,
-        "us_a_node": 1e6 * (features + learning) / X.n_nodes,
-        "peak_MB": memory,
-        "model_MB": sum(a.nbytes for a in parser[-1].grammar_.arrays) / 2**20,
-        "bytes_a_node": 2**20 * memory / X.n_nodes,
+        "learner": learner,
+        "path": path,
+        "trees": n,
+        "clock_s": clock,
+        "cpu_s": processor,
+        "us_a_tree": 1e6 * processor / n,
+        "peak_MB": peak() - before,
+        "anonymous_MB": anonymous.peak - before_anonymous,
     }
 
 
-def measure_single(path, n_trees, m):
-    treebank = read_treebank(path)
-    warm_up(treebank)
-    _, seconds = cpu(make_parser(SpectralLPCFG(m=m)).fit, treebank[:n_trees])
-    return {"fits": f"m={m}", "cpu_s": seconds}
-
-
-def measure_search(path, n_trees, m):
-    treebank = read_treebank(path)
-    warm_up(treebank)
-    total = 0.0
-    with tempfile.TemporaryDirectory() as cache:
-        for states in (4, 8, 16, m):
-            learner = SpectralLPCFG(m=states, m_max=m, memory=cache)
-            parser = make_parser(learner, memory=cache)
-            total += cpu(parser.fit, treebank[:n_trees])[1]
-    return {"fits": f"m=4, 8, 16, {m}, cached", "cpu_s": total}
-
-
-MEASURES = {f.__name__: f for f in (measure_size, measure_single, measure_search)}
-
-
-def in_own_process(name, path, n_trees, m):
-    command = [sys.executable, __file__, str(path), "--child", name]
-    command += ["--trees", str(n_trees), "--m", str(m)]
+def in_own_process(*arguments):
+    command = [sys.executable, __file__, "--child", *map(str, arguments)]
     output = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(output.stdout.splitlines()[-1])
 
 
+def make_files(folder, sizes, loaded_max):
+    model = grammar()
+    for i in range(-(-max(sizes) // SHARD)):
+        n = min(SHARD, max(sizes) - i * SHARD)
+        make_treebank(model, n, random_state=i).save(folder / f"{i:05d}.tb")
+    X = ShardedTreebank(sorted(folder.glob("0*.tb")), verify=False)
+    for n in sizes:
+        if n <= loaded_max:
+            X[:n].load().save(folder / f"all-{n}.tb")
+
+
+def slope(frame, column):
+    frame = frame[(frame["trees"] >= 10_000) & (frame[column] > 1e-3)]
+    if len(frame) < 2:
+        return float("nan")
+    return np.polyfit(np.log(frame["trees"]), np.log(frame[column]), 1)[0]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("path", nargs="?", default=DATA / "wsj" / "train")
+    parser.add_argument("--max", type=int, default=100_000)
     parser.add_argument(
-        "--trees", type=int, nargs="+", default=[3750, 7500, 15000, 30000, 60000]
+        "--loaded-max", type=int, default=100_000, help="of the other paths"
     )
-    parser.add_argument("--m", type=int, default=16)
-    parser.add_argument("--child", choices=MEASURES, help=argparse.SUPPRESS)
+    parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=[*LEARNERS])
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        result = MEASURES[options.child](options.path, options.trees[0], options.m)
-        print(json.dumps(result))
+        folder, n, path, learner = options.child
+        print(json.dumps(measure(folder, int(n), path, learner)))
         return
-    rows = [
-        in_own_process("measure_size", options.path, n, options.m)
-        for n in options.trees
-    ]
+    sizes = [n for n in SIZES if n <= options.max]
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        make_files(Path(folder), sizes, options.loaded_max)
+        for learner in options.learners:
+            for path in ("memory", "mapped", "sharded"):
+                for n in sizes:
+                    if path == "sharded" or n <= options.loaded_max:
+                        rows.append(in_own_process(folder, n, path, learner))
+                        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     frame = pd.DataFrame(rows)
-    frame["nodes_ratio"] = frame["nodes"] / frame["nodes"].iloc[0]
-    frame["memory_ratio"] = frame["peak_MB"] / frame["peak_MB"].iloc[0]
     print(frame.round(2).to_string(index=False))
-    # Two thirds of the trees: what a fold of three learns from.
-    n_trees = 2 * len(read_treebank(options.path)) // 3
-    rows = [
-        in_own_process(name, options.path, n_trees, 32)
-        for name in ("measure_single", "measure_search")
-    ]
-    frame = pd.DataFrame(rows)
-    frame["ratio"] = frame["cpu_s"] / frame["cpu_s"].iloc[0]
+    columns = ["clock_s", "cpu_s", "peak_MB", "anonymous_MB"]
+    slopes = pd.DataFrame(
+        {column: slope(part, column) for column in columns}
+        | {"learner": learner, "path": path}
+        for (learner, path), part in frame.groupby(["learner", "path"], sort=False)
+    )
     print()
-    print(frame.round(2).to_string(index=False))
+    print(slopes[["learner", "path", *columns]].round(2).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -113,7 +113,8 @@ class ShardedTask(NamedTuple):
             return copies.sum(), kept, index.take(rows), held[rows]
 
         columns = (self.weights, seeds.tolist(), range(self.treebank.n_shards))
-        parts = map_shards(split, self.treebank, *columns, n_jobs=estimator.n_jobs)
+        trees = self.treebank.without_blocks()
+        parts = map_shards(split, trees, *columns, n_jobs=estimator.n_jobs)
         copies, kept, indices, held = zip(*parts, strict=True)
         # All parts have the ids of the whole, so counts add up as they are.
         names = ("label_count", "rule_count", "lexical_count", "root_count", "weight")
@@ -146,7 +147,8 @@ class ShardedTask(NamedTuple):
             return paths
 
         columns = (self.weights, range(self.treebank.n_shards))
-        parts = map_shards(store, self.treebank, *columns, n_jobs=estimator.n_jobs)
+        trees = self.treebank.without_blocks()
+        parts = map_shards(store, trees, *columns, n_jobs=estimator.n_jobs)
         return [path for part in parts for path in part]
 
 

@@ -152,9 +152,10 @@ class _NodeFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None)
     def _fit_shards(self, X):
         """Number the features of all shards; the counts of each are added up."""
         names = self._template_list()
-        self.productions_ = Productions.of_shards(X)
+        trees = X.without_blocks()
+        self.productions_ = Productions.of_shards(trees)
         totals, self.n_nodes_ = None, 0
-        for n_nodes, parts in map_shards(self._count_keys, X):
+        for n_nodes, parts in map_shards(self._count_keys, trees):
             self.n_nodes_ += n_nodes
             totals = parts if totals is None else list(map(_add_keys, totals, parts))
         if self.n_nodes_ == 0:

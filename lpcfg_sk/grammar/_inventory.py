@@ -253,5 +253,5 @@ def take_inventory(X, weights, estimator, *, n_jobs=None):
         index = RuleIndex.from_treebank(treebank)
         return RuleInventory.of_index(index, weight, binarized=treebank.binarized)
 
-    parts = map_shards(count, X, weights, n_jobs=n_jobs)
+    parts = map_shards(count, X.without_blocks(), weights, n_jobs=n_jobs)
     return reduce(RuleInventory.__add__, (part for part in parts if part is not None))

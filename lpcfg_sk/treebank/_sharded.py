@@ -200,6 +200,20 @@ class ShardedTreebank(Sequence):
         shards = [s._replace(steps=(*s.steps, *transformers)) for s in self._shards]
         return self._with(shards, np.diff(self.offsets))
 
+    def without_blocks(self):
+        """Leave out the steps that only add node features.
+
+        Returns
+        -------
+        treebank : ShardedTreebank
+            The same trees, for whoever does not look at features.
+        """
+        shards = [
+            s._replace(steps=tuple(t for t in s.steps if not hasattr(t, "_block")))
+            for s in self._shards
+        ]
+        return self._with(shards, np.diff(self.offsets))
+
     def save(self, folder, *, n_jobs=None):
         """Write each shard, with all that is to be done, to a directory.
 
