@@ -82,11 +82,15 @@ class StateCurveDisplay(Display):
         others = [c for c in self.table.columns if c not in shown]
         keys = self.table[others].astype(str).agg(", ".join, axis=1)
         groups = self.table.groupby(keys) if others else [("", self.table)]
+        numeric = pd.api.types.is_numeric_dtype(self.table[self.x])
         self.containers_ = []
         for key, part in groups:
-            part = part.sort_values(self.x)
-            where = part[self.x]
-            if not pd.api.types.is_numeric_dtype(where):
+            if numeric:
+                part = part.sort_values(self.x)
+                where = part[self.x]
+            else:
+                # Lists, names and None among them have no order but that of their text.
+                part = part.sort_values(self.x, key=lambda column: column.astype(str))
                 where = np.arange(len(part))
                 ax.set_xticks(where, [str(v) for v in part[self.x]])
             options = {"marker": "o", "capsize": 3, "label": key or None, **kwargs}

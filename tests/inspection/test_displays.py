@@ -74,6 +74,9 @@ def test_state_curves():
     named = table[:2].assign(m=["few", "many"])
     ticks = StateCurveDisplay(named).plot().ax_.get_xticklabels()
     assert [tick.get_text() for tick in ticks] == ["few", "many"]
+    mixed = table[:2].assign(m=["cohen2013", ["rule"]])
+    ticks = StateCurveDisplay(mixed).plot().ax_.get_xticklabels()
+    assert [tick.get_text() for tick in ticks] == ["['rule']", "cohen2013"]
     with pytest.raises(ValueError, match="no columns"):
         StateCurveDisplay(table, x="s")
 
