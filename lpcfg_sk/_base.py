@@ -18,7 +18,44 @@ from lpcfg_sk.utils._validation import Interval, StrOptions, check_treebank
 DECODERS = ("auto", "mbr", "max-marginal", "max-rule-product", "viterbi")
 
 
-class BaseLPCFG(TransformerMixin, BaseEstimator):
+class ParserMixin:
+    """What a parser needs besides ``fit`` and ``predict``."""
+
+    def score(self, X, y=None, *, sample_weight=None):
+        """Labelled F1 of the predicted trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Sentences to parse, and the gold trees where `y` is None.
+        y : Treebank or iterable of trees, default=None
+            Gold trees.
+        sample_weight : array-like of float, shape (n_sentences,), default=None
+            How often each sentence counts.
+
+        Returns
+        -------
+        f1 : float
+            Between 0 and 1, over all brackets, as EVALB counts them.
+        """
+        X = self._check_sentences(X)
+        gold = X if y is None else check_treebank(y, estimator=self, allow_empty=True)
+        gold = check_treebank(gold, estimator=self, parsed=True)
+        if gold.binarized:
+            gold = unbinarize(gold)
+        return f1_score(gold, self.predict(X), sample_weight=sample_weight)
+
+    def _check_sentences(self, X):
+        check_is_fitted(self)
+        return check_treebank(X, estimator=self, allow_empty=True)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class BaseLPCFG(ParserMixin, TransformerMixin, BaseEstimator):
     """Base of the learners: parsing, scoring and sampling with a fitted grammar.
 
     A subclass implements ``fit(X, y=None, *, sample_weight=None)``, which ends in
@@ -116,10 +153,6 @@ class BaseLPCFG(TransformerMixin, BaseEstimator):
             max_memory=self.max_memory,
         )
 
-    def _check_sentences(self, X):
-        check_is_fitted(self)
-        return check_treebank(X, estimator=self, allow_empty=True)
-
     def predict(self, X):
         """Parse sentences.
 
@@ -145,30 +178,6 @@ class BaseLPCFG(TransformerMixin, BaseEstimator):
                 stacklevel=2,
             )
         return trees
-
-    def score(self, X, y=None, *, sample_weight=None):
-        """Labelled F1 of the predicted trees.
-
-        Parameters
-        ----------
-        X : Treebank or iterable of trees
-            Sentences to parse, and the gold trees where `y` is None.
-        y : Treebank or iterable of trees, default=None
-            Gold trees.
-        sample_weight : array-like of float, shape (n_sentences,), default=None
-            How often each sentence counts.
-
-        Returns
-        -------
-        f1 : float
-            Between 0 and 1, over all brackets, as EVALB counts them.
-        """
-        X = self._check_sentences(X)
-        gold = X if y is None else check_treebank(y, estimator=self, allow_empty=True)
-        gold = check_treebank(gold, estimator=self, parsed=True)
-        if gold.binarized:
-            gold = unbinarize(gold)
-        return f1_score(gold, self.predict(X), sample_weight=sample_weight)
 
     def span_marginals(self, X):
         """Posterior probabilities of brackets over the original labels.
@@ -323,11 +332,6 @@ class BaseLPCFG(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "grammar_")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
     def __getstate__(self):
         state = super().__getstate__()

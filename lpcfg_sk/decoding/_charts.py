@@ -249,6 +249,13 @@ class SentenceCharts:
             self._coarse_words[begin:end], self._tags[begin:end], f"row {row}"
         )
 
+    def live_items(self, row):
+        """Return the items of a row under the pruner, None without a parse."""
+        begin, end = self.treebank.token_offsets[row : row + 2]
+        return self.model.pruner.live_items(
+            self._coarse_words[begin:end], self._tags[begin:end], f"row {row}"
+        )
+
     def last_resort(self, row):
         """Return the likeliest root and leaf labels of a row, for a flat tree."""
         begin, end = self.treebank.token_offsets[row : row + 2]

@@ -25,6 +25,36 @@ _LOWER = 1e-3
 _LOWEST = 1e-12
 
 
+class LiveItems(NamedTuple):
+    """The items of one sentence with their values under the pruner's grammar.
+
+    Attributes
+    ----------
+    offset : ndarray of int64
+        Span s has the items ``offset[s]:offset[s + 1]``.
+    label : ndarray of int32
+        Nonterminals.
+    inside, outside : ndarray of float64
+        Scaled values; their product is the marginal, in the scale of `total`.
+    exponent : ndarray of int32
+        Power of two of each span.
+    total : float
+        Scaled probability of the sentence.
+    """
+
+    offset: np.ndarray
+    label: np.ndarray
+    inside: np.ndarray
+    outside: np.ndarray
+    exponent: np.ndarray
+    total: float
+
+    @property
+    def posterior(self):
+        """Marginals over the probability of the sentence."""
+        return self.inside * self.outside / self.total
+
+
 class PrunedChart(NamedTuple):
     """The live items of one sentence, in the symbols of the pruner's grammar.
 
@@ -37,11 +67,15 @@ class PrunedChart(NamedTuple):
     as_unknown : ndarray of bool, shape (n,)
         Words that are taken as unknown ones, because they are, or because they never
         have the tag that was given.
+    live : LiveItems or None
+        The items that reach the threshold, with their values under the pruner's
+        grammar; None where the sentence has no parse.
     """
 
     n: int
     forest: Forest
     as_unknown: np.ndarray
+    live: LiveItems
 
 
 class ChartPruner:
@@ -134,26 +168,38 @@ class ChartPruner:
         PrunedChart
         """
         n = len(words)
-        n_spans = n * (n + 1) // 2
-        tables = self.tables
-        per_span = 28 * len(tables.wide_label) + 8 * self._stride + 64
-        per_word = 16 * len(self._root) + 40 * len(tables.pi_prob)
-        self.check_memory(n_spans * per_span + n * per_word, n, name)
-        leaf, as_unknown = self._leaves(words, tags)
+        leaf, as_unknown = self._leaves(words, tags, name)
         threshold = self.threshold
+        likely = live = self._live(leaf.copy(), threshold)
         while True:
-            total, forest = self._forest(leaf.copy(), threshold, name)
+            forest = None if live is None else self._forest(n, live, threshold, name)
             if forest is not None or threshold == 0.0:
-                return PrunedChart(n, forest, as_unknown)
+                return PrunedChart(n, forest, as_unknown, likely)
             # Without any mass it was the beam that cut all trees, or there are none.
-            lower = total > 0.0 and threshold > _LOWEST
+            lower = live is not None and threshold > _LOWEST
             threshold = threshold * _LOWER if lower else 0.0
+            live = self._live(leaf.copy(), threshold)
+            likely = live if likely is None else likely
 
-    def _forest(self, leaf, threshold, name):
-        """Return the scaled total, and the forest of what reaches the threshold.
+    def live_items(self, words, tags, name="the sentence"):
+        """Return the items of one sentence with their values.
 
-        The forest is None where it has no tree.
+        Parameters
+        ----------
+        words, tags, name
+            As in :meth:`chart`.
+
+        Returns
+        -------
+        LiveItems or None
+            None where the sentence has no parse.
         """
+        leaf, _ = self._leaves(words, tags, name)
+        live = self._live(leaf.copy(), self.threshold)
+        return self._live(leaf, 0.0) if live is None else live
+
+    def _live(self, leaf, threshold):
+        """Return the items that reach the threshold, None where no mass is left."""
         n, tables, full = len(leaf), self.tables, self.threshold == 0.0
         n_spans = n * (n + 1) // 2
         n_wide = len(tables.wide_label)
@@ -179,14 +225,14 @@ class ChartPruner:
             top = slice(*offset[-2:])
             total = value[top] @ root[label[top]]
         if not total > 0.0:
-            return 0.0, None
+            return None
         beta = np.zeros(count)
         floor = total * threshold * _FLOOR
         coarse_outside(
             n, tables, *rules, leaf, full, floor, root, *chart, beta, leaf_mass
         )
         live_offset = np.empty(n_spans + 1, dtype=np.int64)
-        live = live_items(
+        values = live_items(
             n,
             tables,
             leaf,
@@ -199,24 +245,33 @@ class ChartPruner:
             total * threshold,
             live_offset,
         )
+        return LiveItems(live_offset, *values, exponent, total)
+
+    def _forest(self, n, live, threshold, name):
+        """Connect the live items; None where they make no tree."""
         fits, forest = build_forest(
             n,
-            live_offset,
-            *live,
-            exponent,
+            live.offset,
+            live.label,
+            live.inside,
+            live.outside,
+            live.exponent,
             len(self._root),
             self.rules,
             self._weight,
-            total * threshold * _RULE_SHARE,
+            live.total * threshold * _RULE_SHARE,
             self.max_memory,
         )
         if not fits:
             self.check_memory(self.max_memory + 1, n, name)
         top = forest.item_label[slice(*forest.item_offset[-2:])]
-        return total, forest if self._root[top].any() else None
+        return forest if self._root[top].any() else None
 
-    def _leaves(self, words, tags):
-        arrays = self.grammar.arrays
+    def _leaves(self, words, tags, name="the sentence"):
+        n, tables, arrays = len(words), self.tables, self.grammar.arrays
+        per_span = 28 * len(tables.wide_label) + 8 * self._stride + 64
+        per_word = 16 * len(self._root) + 40 * len(tables.pi_prob)
+        self.check_memory(n * (n + 1) // 2 * per_span + n * per_word, n, name)
         leaf = np.zeros((len(words), len(self._root)))
         as_unknown = np.zeros(len(words), dtype=np.bool_)
         fill_tags(

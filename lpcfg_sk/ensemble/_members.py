@@ -94,13 +94,14 @@ class GroupCharts:
         self.parsers = parsers
         self.charts = [parser.charts(treebank) for parser in parsers]
 
-    def brackets(self, row):
+    def brackets(self, row, *, quick):
         """Yield (member number, its brackets or None where it has no parse)."""
         pruned = self.charts[0].pruned(row)
         for number, parser, charts in zip(
             self.numbers, self.parsers, self.charts, strict=True
         ):
-            yield number, parser.bracket_marginals(charts, row, pruned=pruned)
+            brackets = parser.bracket_marginals(charts, row, pruned=pruned, quick=quick)
+            yield number, brackets
 
     def flat_tree(self, row):
         """Nodes of a flat tree, in the numbering of the first member."""

@@ -4,8 +4,8 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk._base import ParserMixin
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk.decoding._brackets import (
     Brackets,
@@ -17,8 +17,6 @@ from lpcfg_sk.decoding._charts import map_sentences
 from lpcfg_sk.decoding._parser import assemble
 from lpcfg_sk.ensemble._members import group_members, prepare, unfrozen
 from lpcfg_sk.exceptions import ParseFailureWarning
-from lpcfg_sk.metrics import f1_score
-from lpcfg_sk.treebank import unbinarize
 from lpcfg_sk.utils._validation import (
     Interval,
     check_sample_weight,
@@ -29,7 +27,7 @@ from lpcfg_sk.utils._validation import (
 __all__ = ["VotingParser"]
 
 
-class VotingParser(_BaseComposition):
+class VotingParser(ParserMixin, _BaseComposition):
     r"""Several parsers that vote on labelled brackets.
 
     Each member gives the posterior probabilities :math:`P_k(X, i, j)` of the brackets
@@ -203,11 +201,11 @@ class VotingParser(_BaseComposition):
             One tree a row over the original tokens. A sentence that no member parses
             has a flat tree, and is counted in one :class:`ParseFailureWarning`.
         """
-        X = self._check(X)
+        X = self._check_sentences(X)
         ballot = _Ballot(self.estimators_, self._shares(), X)
 
         def tree(row):
-            brackets, left_out = ballot.count(row)
+            brackets, left_out = ballot.count(row, quick=True)
             if brackets is None:
                 return ballot.flat_tree(row), left_out
             return bracket_tree(ballot.table, brackets, self.bracket_penalty), left_out
@@ -232,7 +230,7 @@ class VotingParser(_BaseComposition):
             One a sentence, with the columns label, start, end, marginal and tag;
             without rows for a sentence that no member parses.
         """
-        X = self._check(X)
+        X = self._check_sentences(X)
         ballot = _Ballot(self.estimators_, self._shares(), X)
 
         def frame(row):
@@ -240,33 +238,6 @@ class VotingParser(_BaseComposition):
             return bracket_frame(ballot.table, brackets)
 
         return map_sentences(frame, X, n_jobs=self.n_jobs)
-
-    def score(self, X, y=None, *, sample_weight=None):
-        """Labelled F1 of the predicted trees.
-
-        Parameters
-        ----------
-        X : Treebank or iterable of trees
-            Sentences to parse, and the gold trees where `y` is None.
-        y : Treebank or iterable of trees, default=None
-            Gold trees.
-        sample_weight : array-like of float, shape (n_sentences,), default=None
-            How often each sentence counts.
-
-        Returns
-        -------
-        f1 : float
-            Between 0 and 1, over all brackets, as EVALB counts them.
-        """
-        X = self._check(X)
-        gold = check_treebank(X if y is None else y, estimator=self, parsed=True)
-        if gold.binarized:
-            gold = unbinarize(gold)
-        return f1_score(gold, self.predict(X), sample_weight=sample_weight)
-
-    def _check(self, X):
-        check_is_fitted(self)
-        return check_treebank(X, estimator=self, allow_empty=True)
 
     def _report(self, left_out, ballot):
         failed = [row for row, out in enumerate(left_out) if len(out) == ballot.n]
@@ -285,11 +256,6 @@ class VotingParser(_BaseComposition):
                 ParseFailureWarning,
                 stacklevel=3,
             )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "estimators_")
@@ -313,11 +279,11 @@ class _Ballot:
             [tables[k] for k in range(self.n)]
         )
 
-    def count(self, row):
+    def count(self, row, *, quick=False):
         """Weighted mean of the members' brackets, and who did not vote."""
         parts, left_out = [], []
         for group in self.groups:
-            for number, brackets in group.brackets(row):
+            for number, brackets in group.brackets(row, quick=quick):
                 if brackets is None:
                     left_out.append(number)
                 else:
