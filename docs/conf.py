@@ -1,3 +1,5 @@
+from sphinx.util.nodes import make_refnode
+
 import lpcfg_sk
 
 project = "lpcfg_sk"
@@ -24,7 +26,18 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "guide": [], "papers": [], "treebanks": []}
+html_sidebars = {
+    page: []
+    for page in (
+        "index",
+        "guide",
+        "papers",
+        "treebanks",
+        "model_selection",
+        "command_line",
+        "extending",
+    )
+}
 html_title = f"lpcfg_sk {release}"
 html_show_sourcelink = False
 
@@ -40,3 +53,22 @@ sphinx_gallery_conf = {
     "reference_url": {"lpcfg_sk": None},
     "backreferences_dir": None,
 }
+
+
+def link_by_last_name(app, env, node, content):
+    """Link names of docstrings: public names are unique, so the last part will do."""
+    if node.get("refdomain") != "py":
+        return None
+    last = node["reftarget"].rpartition(".")[2]
+    objects = env.domains["py"].objects
+    homes = [name for name in objects if name.rpartition(".")[2] == last]
+    if len(homes) != 1:
+        return None
+    place = objects[homes[0]]
+    return make_refnode(
+        app.builder, node["refdoc"], place.docname, place.node_id, content, homes[0]
+    )
+
+
+def setup(app):
+    app.connect("missing-reference", link_by_last_name)
