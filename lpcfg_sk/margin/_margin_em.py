@@ -1,6 +1,4 @@
-import logging
 import warnings
-from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,15 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk.exceptions import ConvergenceWarning, ParseFailureWarning
 from lpcfg_sk.grammar import CFG
+from lpcfg_sk.margin._algorithm import minimise
 from lpcfg_sk.margin._binomials import BinomialChains
-from lpcfg_sk.margin._expectations import (
-    best_trees,
-    encode,
-    expected_counts,
-    rules_of_trees,
-)
-from lpcfg_sk.margin._sharded import expectations_of_shards, look_at_shards
-from lpcfg_sk.treebank import ShardedTreebank, Treebank
+from lpcfg_sk.margin._expectations import best_trees, expected_counts, rules_of_trees
+from lpcfg_sk.margin._task import Task, derivable, normalised, rules_by_lhs, uniform
+from lpcfg_sk.margin._trees import flat_tree, treebank_of
+from lpcfg_sk.treebank import ShardedTreebank
 from lpcfg_sk.utils._validation import (
     Interval,
     StrOptions,
@@ -30,11 +25,6 @@ from lpcfg_sk.utils._validation import (
 )
 
 __all__ = ["MarginEMPCFG"]
-
-_LOGGER = logging.getLogger(__name__)
-
-# A log-loss may rise by rounding, never by more.
-_ROUNDING = 1e-9
 
 
 class MarginEMPCFG(BaseEstimator):
@@ -198,75 +188,38 @@ class MarginEMPCFG(BaseEstimator):
         -------
         self : MarginEMPCFG
         """
-        if isinstance(X, ShardedTreebank):
-            return self._fit_task(self._sharded_task(X, sample_weight))
-        X = check_treebank(X, estimator=self)
-        weights = check_sample_weight(sample_weight, X)
-        grammar = self._grammar_of(X)
-        row, rule, derivable = rules_of_trees(grammar, X)
-        open_rows = ~X.is_parsed
-        derivable[open_rows] = _derivable(grammar, X[open_rows], self.n_jobs)
-        self._report_zero_probability(X, grammar, derivable, weights)
-        keep = derivable & (weights > 0)
-        n_samples = float(weights[keep].sum())
-        used = keep[row]
-        tree_counts = np.bincount(
-            rule[used], weights=weights[row[used]], minlength=len(grammar.rules)
-        )
-        sentences = X[keep & open_rows]
-        sentence_weights = weights[keep & open_rows] * self.unlabeled_weight
-        task = _Task(
-            grammar=grammar,
-            tree_counts=tree_counts,
-            sentences=sentences,
-            weights=sentence_weights,
-            total_weight=weights[keep & ~open_rows].sum() + sentence_weights.sum(),
-            gamma=self._gamma(n_samples) if self.smoothing == "margin" else 0.0,
-            pseudo_count=self.alpha - 1 if self.smoothing == "dirichlet" else 0.0,
+        if not isinstance(X, ShardedTreebank):
+            X = check_treebank(X, estimator=self)
+        task = Task.of_rows(
+            X,
+            check_sample_weight(sample_weight, X),
+            self._grammar_of(X),
+            unlabeled_weight=self.unlabeled_weight,
             n_jobs=self.n_jobs,
         )
-        return self._fit_task(task)
-
-    def _sharded_task(self, X, sample_weight):
-        """Look at rows shard by shard; sentences are read again in each iteration."""
-        weights = check_sample_weight(sample_weight, X)
-        grammar = CFG.from_treebank(X) if self.grammar is None else self.grammar
-        tree_counts, derivable, parsed = look_at_shards(
-            X, weights, grammar, _uniform(grammar), n_jobs=self.n_jobs
-        )
-        self._report_zero_probability(X, grammar, derivable, weights)
-        keep = derivable & (weights > 0)
-        sentences = X[keep & ~parsed]
-        sentence_weights = weights[keep & ~parsed] * self.unlabeled_weight
-        n_samples = float(weights[keep].sum())
-        return _Task(
-            grammar=grammar,
-            tree_counts=tree_counts,
-            sentences=sentences,
-            weights=sentence_weights,
-            total_weight=weights[keep & parsed].sum() + sentence_weights.sum(),
-            gamma=self._gamma(n_samples) if self.smoothing == "margin" else 0.0,
-            pseudo_count=self.alpha - 1 if self.smoothing == "dirichlet" else 0.0,
-            n_jobs=self.n_jobs,
-        )
-
-    def _fit_task(self, task):
-        grammar, tree_counts, gamma = task.grammar, task.tree_counts, task.gamma
-        uniform = _uniform(grammar)
+        gamma = self._gamma(task.n_samples) if self.smoothing == "margin" else 0.0
+        settings = {
+            "gamma": gamma,
+            "pseudo_count": self.alpha - 1 if self.smoothing == "dirichlet" else 0.0,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "verbose": self.verbose,
+        }
         rng = check_random_state(self.random_state)
         best = None
         for start in range(self.n_init if len(task.sentences) else 1):
-            theta = self._start(grammar, tree_counts, uniform, start, rng)
-            chains = self._chains(task, theta)
-            run = self._minimise(task, chains, theta)
-            if best is None or run["losses"][-1] < best["losses"][-1]:
+            theta = self._start(task, start, rng)
+            run = minimise(task, self._chains(task, theta), theta, **settings)
+            if best is None or run.losses[-1] < best.losses[-1]:
                 best = run
-        self._keep(grammar, best, gamma)
+        self._keep(task, best, gamma)
         return self
 
     def _grammar_of(self, X):
         if self.grammar is not None:
             return self.grammar
+        if isinstance(X, ShardedTreebank):
+            return CFG.from_treebank(X)
         trees = X[X.is_parsed]
         if len(trees) == 0:
             raise ValueError(
@@ -274,26 +227,6 @@ class MarginEMPCFG(BaseEstimator):
                 "grammar=CFG.from_string(...) or CFG.from_treebank(...)"
             )
         return CFG.from_treebank(trees)
-
-    def _report_zero_probability(self, X, grammar, derivable, weights):
-        missing = ~derivable & (weights > 0)
-        self.n_zero_probability_ = int(missing.sum())
-        if not missing.any():
-            return
-        first = int(np.flatnonzero(missing)[0])
-        unknown = _unknown_tokens(grammar, X[missing])
-        hint = f"; unknown terminals: {', '.join(unknown)}" if unknown else ""
-        if not (derivable & (weights > 0)).any():
-            raise ValueError(
-                f"none of the {len(X)} rows is derived by the grammar (start "
-                f"{grammar.start!r}){hint}"
-            )
-        warnings.warn(
-            f"{self.n_zero_probability_} of {len(X)} rows have probability zero under "
-            f"the grammar and were left out, the first is row {first}{hint}",
-            UserWarning,
-            stacklevel=4,
-        )
 
     def _gamma(self, n_samples):
         gamma = n_samples**-self.s
@@ -305,88 +238,42 @@ class MarginEMPCFG(BaseEstimator):
             )
         return float(gamma)
 
-    def _start(self, grammar, tree_counts, uniform, start, rng):
+    def _start(self, task, start, rng):
+        equal = uniform(task.grammar)
         if self.init == "random" or start > 0:
-            draws = rng.standard_exponential(len(uniform))
-            return _normalised(grammar, draws)
-        if self.init == "auto" and tree_counts.any():
+            return normalised(task.grammar, rng.standard_exponential(len(equal)))
+        if self.init == "auto" and task.tree_counts.any():
             # One pseudo-count a nonterminal keeps rules that the trees lack.
-            return _normalised(grammar, tree_counts + uniform)
-        return uniform
+            return normalised(task.grammar, task.tree_counts + equal)
+        return equal
 
     def _chains(self, task, theta):
-        groups = _rules_by_lhs(task.grammar)
+        groups = rules_by_lhs(task.grammar)
         if self.rule_order == "frequency":
             counts = task.expectations(theta)[1]
             groups = [g[np.argsort(-counts[g], kind="stable")] for g in groups]
         return BinomialChains(groups, len(theta))
 
-    def _minimise(self, task, chains, theta):
-        binomials = chains.split(theta)
-        if task.gamma > 0:
-            binomials = chains.truncate(*binomials, task.gamma)
-        losses, converged = [], len(task.sentences) == 0
-        if converged:
-            binomials = chains.estimate(
-                task.tree_counts, binomials, task.gamma, task.pseudo_count
-            )
-        n_iter = 0
-        while True:
-            theta = chains.join(*binomials)
-            loss, counts = task.expectations(theta)
-            losses.append(loss)
-            if self.verbose:
-                _LOGGER.info("iteration %d: log-loss %.6f", n_iter, loss)
-            if converged or n_iter == self.max_iter:
-                break
-            if n_iter > 0:
-                self._check_fall(task, losses)
-                if losses[-2] - loss < self.tol:
-                    converged = True
-                    break
-            binomials = chains.estimate(
-                counts, binomials, task.gamma, task.pseudo_count
-            )
-            n_iter += 1
-        return {
-            "theta": theta,
-            "binomials": binomials,
-            "chains": chains,
-            "losses": losses,
-            "n_iter": n_iter,
-            "converged": converged,
-        }
-
-    def _check_fall(self, task, losses):
-        if task.pseudo_count == 0 and losses[-1] > losses[-2] + _ROUNDING * abs(
-            losses[-2]
-        ):
-            warnings.warn(
-                f"the log-loss rose from {losses[-2]:.9g} to {losses[-1]:.9g}",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
-
-    def _keep(self, grammar, run, gamma):
-        names = [str(rule) for rule in grammar.rules]
-        self.grammar_ = grammar
-        self.theta_ = pd.Series(run["theta"], index=names, name="theta")
-        order = np.concatenate(run["chains"].groups)
+    def _keep(self, task, run, gamma):
+        rules, groups = task.grammar.rules, run.chains.groups
+        names = [str(rule) for rule in rules]
+        order = np.concatenate(groups)
+        self.grammar_ = task.grammar
+        self.theta_ = pd.Series(run.theta, index=names, name="theta")
         self.binomials_ = pd.DataFrame(
             {
                 "rule": [names[i] for i in order],
-                "nonterminal": [grammar.rules[i].lhs for i in order],
-                "place": np.concatenate(
-                    [np.arange(len(g)) for g in run["chains"].groups]
-                ),
-                "stop": run["binomials"][0][order],
-                "go": run["binomials"][1][order],
+                "nonterminal": [rules[i].lhs for i in order],
+                "place": np.concatenate([np.arange(len(g)) for g in groups]),
+                "stop": run.binomials[0][order],
+                "go": run.binomials[1][order],
             }
         )
         self.gamma_ = gamma
-        self.log_losses_ = run["losses"]
-        self.n_iter_ = run["n_iter"]
-        self.converged_ = run["converged"]
+        self.log_losses_ = run.losses
+        self.n_iter_ = run.n_iter
+        self.converged_ = run.converged
+        self.n_zero_probability_ = task.n_zero_probability
         if not self.converged_ and self.max_iter > 0:
             warnings.warn(
                 f"MarginEMPCFG did not converge in {self.max_iter} iterations; raise "
@@ -472,8 +359,8 @@ class MarginEMPCFG(BaseEstimator):
         if len(zero):
             within = rules_of_trees(self.grammar_, X[zero])[2]
             open_rows = ~X[zero].is_parsed
-            within[open_rows] = _derivable(
-                self.grammar_, X[zero][open_rows], self.n_jobs
+            within[open_rows] = derivable(
+                self.grammar_, X[zero][open_rows], n_jobs=self.n_jobs
             )
             outside = zero[~within]
             if len(outside) == (weights > 0).sum():
@@ -581,12 +468,13 @@ class MarginEMPCFG(BaseEstimator):
                 f"row {row} is an empty sentence; there is nothing to parse"
             )
         trees, failures = [], 0
+        start = self.grammar_.tables().start
         for row, (label, size, parent) in enumerate(
             best_trees(self.grammar_, X, self.theta_.to_numpy(), self.decoder)
         ):
             if len(label) == 0:
                 failures += 1
-                label, size, parent = self._flat(int(X.lengths[row]))
+                label, size, parent = flat_tree(start, int(X.lengths[row]))
             elif self.grammar_.implicit_start:
                 label, size, parent = label[1:], size[1:], parent[1:] - 1
             trees.append((label, size, parent))
@@ -597,106 +485,4 @@ class MarginEMPCFG(BaseEstimator):
                 ParseFailureWarning,
                 stacklevel=2,
             )
-        return _treebank_of(X, trees, self.grammar_.nonterminals)
-
-    def _flat(self, n):
-        start = self.grammar_.tables().start
-        if n == 1:
-            return np.array([start]), np.array([1]), np.array([-1])
-        label = np.full(n + 1, -1)
-        label[0] = start
-        size = np.ones(n + 1, dtype=int)
-        size[0] = n + 1
-        parent = np.zeros(n + 1, dtype=int)
-        parent[0] = -1
-        return label, size, parent
-
-
-@dataclass
-class _Task:
-    """What stays the same over the iterations of one fit."""
-
-    grammar: CFG
-    tree_counts: np.ndarray
-    sentences: Treebank | ShardedTreebank
-    weights: np.ndarray
-    total_weight: float
-    gamma: float
-    pseudo_count: float
-    n_jobs: int | None
-
-    def expectations(self, theta):
-        """Empirical log-loss and expected counts under rule probabilities."""
-        if isinstance(self.sentences, ShardedTreebank):
-            log_probability, counts = expectations_of_shards(
-                self.grammar, self.sentences, theta, self.weights, n_jobs=self.n_jobs
-            )
-        else:
-            log_probabilities, counts = expected_counts(
-                self.grammar, self.sentences, theta, self.weights, n_jobs=self.n_jobs
-            )
-            log_probability = float(self.weights @ log_probabilities)
-        used = self.tree_counts > 0
-        loss = -float(self.tree_counts[used] @ np.log(theta[used]))
-        loss -= log_probability
-        return loss / self.total_weight, counts + self.tree_counts
-
-
-def _rules_by_lhs(grammar):
-    groups = {}
-    for index, rule in enumerate(grammar.rules):
-        groups.setdefault(rule.lhs, []).append(index)
-    return [np.array(group) for group in groups.values()]
-
-
-def _normalised(grammar, weights):
-    theta = np.empty(len(weights))
-    for group in _rules_by_lhs(grammar):
-        theta[group] = weights[group] / weights[group].sum()
-    return theta
-
-
-def _uniform(grammar):
-    return _normalised(grammar, np.ones(len(grammar.rules)))
-
-
-def _derivable(grammar, sentences, n_jobs):
-    """Which sentences the grammar derives, with any probabilities."""
-    if len(sentences) == 0:
-        return np.zeros(0, dtype=bool)
-    log_probabilities, _ = expected_counts(
-        grammar, sentences, _uniform(grammar), np.zeros(len(sentences)), n_jobs=n_jobs
-    )
-    return np.isfinite(log_probabilities)
-
-
-def _unknown_tokens(grammar, treebank, most=5):
-    if isinstance(treebank, ShardedTreebank):
-        treebank = treebank[:1000].load()
-    unknown = np.unique(treebank.token[encode(grammar, treebank) < 0])
-    return [treebank.tokens[i] for i in unknown[:most]]
-
-
-def _treebank_of(X, trees, nonterminals):
-    """Trees over the tokens of X."""
-    columns = {
-        name: np.concatenate([np.zeros(0, int), *(tree[i] for tree in trees)])
-        for i, name in enumerate(("label", "size", "parent"))
-    }
-    counts = np.array([len(tree[0]) for tree in trees], dtype=np.int64)
-    node_offsets = np.concatenate([[0], np.cumsum(counts)])
-    leaf = columns["size"] == 1
-    leaves = np.concatenate([[0], np.cumsum(leaf)])
-    begin = leaves[node_offsets[:-1]]
-    start = leaves[:-1] - np.repeat(begin, counts)
-    end = leaves[np.arange(len(leaf)) + columns["size"]] - np.repeat(begin, counts)
-    return Treebank.from_columns(
-        **columns,
-        start=start,
-        stop=end,
-        node_offsets=node_offsets,
-        token=X.token,
-        token_offsets=X.token_offsets,
-        labels=nonterminals,
-        tokens=X.tokens,
-    )
+        return treebank_of(X, trees, self.grammar_.nonterminals)

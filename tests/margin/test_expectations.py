@@ -7,7 +7,8 @@ from lpcfg_sk.margin._expectations import (
     expected_counts,
     rules_of_trees,
 )
-from lpcfg_sk.margin._margin_em import _normalised, _treebank_of, _uniform
+from lpcfg_sk.margin._task import normalised, uniform
+from lpcfg_sk.margin._trees import treebank_of
 from tests.reference import cfg as reference
 from tests.tolerances import EXACT, ITERATIVE, SUM
 
@@ -33,7 +34,7 @@ SENTENCES = {
 
 
 def random_theta(grammar, rng):
-    return _normalised(grammar, rng.standard_exponential(len(grammar.rules)))
+    return normalised(grammar, rng.standard_exponential(len(grammar.rules)))
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
@@ -54,7 +55,7 @@ def test_best_tree_equals_enumeration(name, seed):
     grammar = CFG.from_string(GRAMMARS[name])
     theta = random_theta(grammar, np.random.default_rng(seed))
     X = Treebank([text.split() for text in SENTENCES[name]])
-    found = _treebank_of(
+    found = treebank_of(
         X, list(best_trees(grammar, X, theta, "viterbi")), grammar.nonterminals
     )
     for tree, text in zip(found, SENTENCES[name], strict=True):
@@ -70,7 +71,7 @@ def test_max_marginal_tree_equals_enumeration(name, seed):
     grammar = CFG.from_string(GRAMMARS[name])
     theta = random_theta(grammar, np.random.default_rng(seed + 1))
     X = Treebank([text.split() for text in SENTENCES[name]])
-    found = _treebank_of(
+    found = treebank_of(
         X, list(best_trees(grammar, X, theta, "max-marginal")), grammar.nonterminals
     )
     for tree, text in zip(found, SENTENCES[name], strict=True):
@@ -135,12 +136,10 @@ def test_long_sentences_do_not_underflow():
 def test_what_the_grammar_does_not_derive():
     grammar = CFG.from_string(GRAMMARS["mixed"])
     X = Treebank([["dog"], ["never", "seen"], []])
-    log_probability, counts = expected_counts(grammar, X, _uniform(grammar), np.ones(3))
+    log_probability, counts = expected_counts(grammar, X, uniform(grammar), np.ones(3))
     assert np.isneginf(log_probability).all()
     assert not counts.any()
-    assert [
-        len(t[0]) for t in best_trees(grammar, X, _uniform(grammar), "viterbi")
-    ] == [
+    assert [len(t[0]) for t in best_trees(grammar, X, uniform(grammar), "viterbi")] == [
         0,
         0,
         0,
@@ -185,7 +184,7 @@ def test_jobs_do_not_change_a_bit(wsj_dev):
     )
     X = X[X.lengths <= 15]
     grammar = CFG.from_treebank(X)
-    theta, weights = _uniform(grammar), np.ones(len(X))
+    theta, weights = uniform(grammar), np.ones(len(X))
     one = expected_counts(grammar, X, theta, weights, n_jobs=1)
     two = expected_counts(grammar, X, theta, weights, n_jobs=2)
     np.testing.assert_array_equal(one[0], two[0])

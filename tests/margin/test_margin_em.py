@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV
 from lpcfg_sk import CFG, MarginEMPCFG, Treebank
 from lpcfg_sk.exceptions import ConvergenceWarning, ParseFailureWarning
 from lpcfg_sk.margin._binomials import BinomialChains
-from lpcfg_sk.margin._margin_em import _normalised, _rules_by_lhs
+from lpcfg_sk.margin._task import normalised, rules_by_lhs
 from tests.reference import cfg as reference
 from tests.tolerances import EXACT, SUM
 
@@ -39,7 +39,7 @@ def draw(grammar, theta, n, seed):
 
 @pytest.fixture
 def trees(grammar):
-    theta = _normalised(grammar, np.arange(1, len(grammar.rules) + 1.0) ** -1)
+    theta = normalised(grammar, np.arange(1, len(grammar.rules) + 1.0) ** -1)
     return draw(grammar, theta, 60, seed=0)
 
 
@@ -141,7 +141,7 @@ def test_large_s_is_maximum_likelihood(grammar, trees):
     X = as_treebank(grammar, trees)
     counts = MarginEMPCFG(grammar).fit(X).transform(X).toarray().sum(axis=0)
     model = MarginEMPCFG(grammar, s=200.0).fit(X)
-    for group in _rules_by_lhs(grammar):
+    for group in rules_by_lhs(grammar):
         expected = counts[group] / counts[group].sum()
         np.testing.assert_allclose(
             model.theta_.to_numpy()[group], expected, rtol=SUM, atol=EXACT
@@ -213,11 +213,11 @@ def test_implicit_chain_equals_explicit_normal_form(grammar, seed):
     names = [str(r) for r in grammar.rules]
     weights[names.index("N -> 'boy'")] = 0.0
     weights[names.index("P -> 'in'")] = 0.0
-    theta = _normalised(grammar, weights)
+    theta = normalised(grammar, weights)
     form = grammar.to_binary_normal_form()
     binary = form.to_binary(theta)
     np.testing.assert_allclose(form.from_binary(binary), theta, rtol=EXACT)
-    uniform = _normalised(grammar, np.ones(len(weights)))
+    uniform = normalised(grammar, np.ones(len(weights)))
     derivations = draw(grammar, uniform, 2_000, seed)
     X = as_treebank(grammar, derivations)
     Y = form.transform(X)
@@ -238,7 +238,7 @@ def test_recovers_the_truth_from_many_trees(grammar):
     weights = rng.standard_exponential(len(grammar.rules)) + 0.3
     # Few conjunctions: deep derivations, which `draw` leaves out, are then rare.
     weights[0] *= 20
-    theta = _normalised(grammar, weights)
+    theta = normalised(grammar, weights)
     model = MarginEMPCFG(grammar).fit(
         as_treebank(grammar, draw(grammar, theta, 1_000, 3))
     )
