@@ -31,7 +31,7 @@ def spectral_error(N, *, m, Delta, delta, kappa, gamma):
     Returns
     -------
     bound : float
-        Upper bound of Σ |p̂(t) − p(t)| over all trees t with N binary rules and a
+        Upper bound of Σ ``|p̂(t) − p(t)|`` over all trees t with N binary rules and a
         given root nonterminal.
 
     Notes
@@ -156,7 +156,7 @@ def spectral_sample_size(
     r"""Samples after which the learnt distribution is close to the true one.
 
     Theorem 8: with so many samples, with probability at least 1 − δ, the sum of
-    |p̂(t) − p(t)| over all trees with N binary rules is at most ε, for every root
+    ``|p̂(t) − p(t)|`` over all trees with N binary rules is at most ε, for every root
     nonterminal.
 
     Parameters

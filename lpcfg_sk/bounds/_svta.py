@@ -74,7 +74,7 @@ def svta_weight_bounds(singular_values):
 
 
 def truncation_error(M, *, n, s):
-    r"""Bound |f(t) − f̂(t)| for a tree of size M (proposition 3, corrected).
+    r"""Bound ``|f(t) − f̂(t)|`` for a tree of size M (proposition 3, corrected).
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def truncation_max_size(epsilon, *, n, s):
     Parameters
     ----------
     epsilon : float
-        Allowed error |f(t) − f̂(t)|.
+        Allowed error ``|f(t) − f̂(t)|``.
     n : int
         Number of states before truncation.
     s : float
@@ -137,7 +137,7 @@ def truncation_max_size(epsilon, *, n, s):
 
 
 def truncation_total_error(M, *, n, n_words, s):
-    r"""Bound Σ |f(t) − f̂(t)| over all trees of size below M (prop. 4, corrected).
+    r"""Bound Σ ``|f(t) − f̂(t)|`` over all trees of size below M (prop. 4, corrected).
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def critical_gamma(wta, *, rtol=1e-3):
 
     Notes
     -----
-    The criterion is Σ_t |t| γ^(2 size(t)) f(t)² < ∞, which is what the singular
+    The criterion is ``Σ_t |t| γ^(2 size(t)) f(t)² < ∞``, which is what the singular
     value decomposition needs. (The paper asks for strong convergence in ℓ1, under
     which hardly any γ > 1 is left for a treebank grammar, and then uses 2.4.) As γ
     grows to γ*, 1 − ρ(E) goes to zero as γ*² − γ² or as its square root; both are
