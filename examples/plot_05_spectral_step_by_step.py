@@ -38,7 +38,7 @@ print(phi.shape, psi.shape)
 print(inside.get_feature_names_out()[:3], outside.get_feature_names_out()[:3])
 
 # %%
-# **Singular vectors** (figure 7). For nodes labelled a, the matrix
+# **Singular vectors** (figure 8). For nodes labelled a, the matrix
 # :math:`Ω^a = E[φ ψ^⊤]` has rank m: inside and outside are independent given the state.
 # Its singular vectors keep what the inside tells about the outside, and nothing else.
 
@@ -63,8 +63,8 @@ print("library:        ", learner.singular_values_[a][:5].round(4))
 SingularValueDisplay.from_estimator(learner)
 
 # %%
-# **Projections.** Every node becomes two numbers from below, :math:`y = U^⊤φ`, and two
-# from above, :math:`z = Σ^{-1}V^⊤ψ`.
+# **Projections** (figure 7, step 1). Every node becomes two numbers from below,
+# :math:`y = U^⊤φ`, and two from above, :math:`z = Σ^{-1}V^⊤ψ`.
 
 projections = {}
 for label, projection in learner.projections_.items():
@@ -88,7 +88,7 @@ def z_of(nodes, label):
 
 
 # %%
-# **Moments** (figure 8). The parameters of a rule a → b c are the mean of z⊗y⊗y' over
+# **Moments** (figure 7). The parameters of a rule a → b c are the mean of z⊗y⊗y' over
 # its nodes, times the share of the rule. Nodes are in preorder, so the left child
 # follows its parent.
 

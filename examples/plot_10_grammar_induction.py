@@ -76,9 +76,10 @@ table["true"] = [truth[rule.lhs][rules[rule.lhs].index(rule)] for rule in gramma
 print(table.round(3).to_string())
 
 # %%
-# How much margin? With few sentences a small exponent, that is a wide margin, protects
-# against the unseen; with many the exponent hardly matters. The curves are the mean log
-# probability of 300 new sentences.
+# How much margin? A small exponent is a wide margin, which flattens the grammar; a
+# large one is maximum likelihood, which pays for what ten sentences did not show. With
+# more sentences both matter less. The curves are the mean log probability of 300 new
+# ones.
 
 exponents = [0.5, 0.75, 1.0, 1.5, 2.0, 3.0]
 figure, ax = plt.subplots(figsize=(5.5, 3.5), layout="constrained")

@@ -11,6 +11,7 @@ The text is the sample of the Penn Treebank where NLTK has it
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 
 from lpcfg_sk import PCFG, SpectralLPCFG, make_parser
@@ -50,7 +51,8 @@ print(train[1])
 # %%
 # Tags of the words of `test`, for a growing number of latent states. With one state
 # and no features the model is the ordinary hidden Markov model, which is the treebank
-# PCFG of these trees.
+# PCFG of these trees. (In the toy treebank words all but decide their tags, so that
+# there is nothing to gain; real text is another matter.)
 
 
 def accuracy(tagger):
@@ -75,14 +77,21 @@ print(table.round(4).to_string(index=False))
 # inside features, show it: verbs that are followed by the same things lie close.
 
 words = tagger[:-1].transform(train)
-vectors = tagger[-1].transform(words)
+vectors = tagger[-1].transform(words).vectors
 frequent = pd.Series([tag for s in sentences[:cut] for _, tag in s]).value_counts()
 tag = next(t for t in frequent.index if t.startswith("VB"))
-label = words.labels.index(f"{tag}>")
-rows = words.label == label
+nodes = np.flatnonzero(words.label == words.labels.index(f"{tag}>"))
+tree = np.searchsorted(words.node_offsets, nodes, side="right") - 1
+token = words.token[words.token_offsets[tree] + words.start[nodes]]
+verb = pd.Series([words.tokens[i] for i in token])
 figure, ax = plt.subplots(layout="constrained")
-ax.scatter(*vectors.vectors[rows, 1:3].T, s=8, alpha=0.4)
+ax.scatter(*vectors[nodes, 1:3].T, s=8, color="0.85")
+for name in verb.value_counts().index[:6]:
+    ax.scatter(*vectors[nodes[verb == name], 1:3].T, s=14, label=name)
 ax.set(
-    title=f"positions tagged {tag}", xlabel="second component", ylabel="third component"
+    title=f"Positions tagged {tag}, the most frequent words in colour",
+    xlabel="second component",
+    ylabel="third component",
 )
+ax.legend(fontsize="small")
 plt.show()

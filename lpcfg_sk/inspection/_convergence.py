@@ -64,7 +64,7 @@ class ConvergenceDisplay(Display):
                 continue
             values = getattr(learner, attribute)
             chosen = getattr(learner, "n_iter_", None)
-            if chosen is not None and chosen >= len(values):
+            if chosen is not None and chosen >= len(values) - 1:
                 chosen = None
             return cls(values, name, chosen).plot(ax, **kwargs)
         return fitted_learner(estimator, "lower_bounds_", cls.__name__)

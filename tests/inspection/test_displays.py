@@ -51,7 +51,12 @@ def test_convergence_of_em_and_of_margins(em):
     assert display.name == "mean log likelihood"
     assert len(display.line_.get_xdata()) == 3
     model = MarginEMPCFG(GRAMMAR).fit([["a", "c"], ["c"]])
-    assert ConvergenceDisplay.from_estimator(model).name == "log-loss"
+    display = ConvergenceDisplay.from_estimator(model)
+    assert display.name == "log-loss"
+    # The last iteration is no choice.
+    assert display.chosen is None
+    chosen = ConvergenceDisplay([3.0, 2.0, 1.9], "log-loss", 1).plot()
+    assert chosen.ax_.get_legend() is not None
     with pytest.raises(ValueError, match="PCFG does not have"):
         ConvergenceDisplay.from_estimator(make_parser(PCFG()).fit(TREES))
 
