@@ -1,5 +1,9 @@
 """Sample-size and error bounds of the papers."""
 
+from lpcfg_sk.bounds._covering import (
+    hidden_variable_log_covering_number,
+    log_covering_number,
+)
 from lpcfg_sk.bounds._distribution import (
     DistributionConstants,
     TailFit,
@@ -8,16 +12,16 @@ from lpcfg_sk.bounds._distribution import (
     tail_fit,
 )
 from lpcfg_sk.bounds._margin import (
-    Boundedness,
-    Tightness,
-    boundedness,
     deviation_probability,
-    entropy_bound,
-    hidden_variable_log_covering_number,
-    log_covering_number,
     margin_relative_deviation,
     margin_relative_sample_size,
     margin_sample_size,
+)
+from lpcfg_sk.bounds._proper import (
+    Boundedness,
+    Tightness,
+    boundedness,
+    entropy_bound,
     tightness,
 )
 from lpcfg_sk.bounds._spectral import (

@@ -5,22 +5,24 @@ exact: two features never share a column. Key -1 means that a template says noth
 of a node. Every key holds the label of the node, as the paper's Ω^a needs.
 """
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
 #: Larger than any span; keys ``label * WIDTHS + width`` stay below 2**63.
 WIDTHS = np.int64(1) << 31
 
 
-class _Template:
+class _Template(ABC):
     """A rule that turns node columns into keys, and keys into names."""
 
+    @abstractmethod
     def keys(self, nodes, productions):
         """Return one int64 key a node, -1 for none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def name(self, key, productions):
         """Return what a key stands for."""
-        raise NotImplementedError
 
 
 class _LabelPair(_Template):

@@ -1,0 +1,240 @@
+"""What makes an approximation proper: propositions 1 to 3 of the paper.
+
+Symbols, and the slips of the text that are corrected, are those of
+:mod:`lpcfg_sk.bounds._margin`.
+"""
+
+import math
+from typing import NamedTuple
+
+from lpcfg_sk.bounds._checks import between_0_and_1, check_constants
+from lpcfg_sk.bounds._covering import log_derivations
+
+__all__ = [
+    "Boundedness",
+    "K_n",
+    "Tightness",
+    "boundedness",
+    "entropy_bound",
+    "tightness",
+]
+
+
+class Boundedness(NamedTuple):
+    """What :func:`boundedness` returns.
+
+    Attributes
+    ----------
+    K : float
+        K_m; log-losses of short derivations are below it.
+    eps_bound : float
+        Bound of the expected log-loss above K_m.
+    beta : float
+        The largest β such that ``eps_bound`` is at most m'^(-β log m') for all
+        m' ≥ m; negative where m is too small for any.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import boundedness
+    >>> result = boundedness(1000, s=1.5, N=10, L=1.0, q=0.8)
+    >>> round(result.K, 1)
+    4944.3
+    """
+
+    K: float
+    eps_bound: float
+    beta: float
+
+
+class Tightness(NamedTuple):
+    """What :func:`tightness` returns.
+
+    Attributes
+    ----------
+    eps_tail : float
+        ε_tail(m): how much the margin can add to the log-loss of a short derivation.
+    tail_mass : float
+        Bound of the probability of the long derivations.
+    M : float
+        From this m on, ``tail_mass`` is at most ``eps_tail``, and the proposition
+        holds.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import tightness
+    >>> result = tightness(10_000, s=1.5, N=10, L=1.0, q=0.8)
+    >>> result.tail_mass < result.eps_tail
+    True
+    """
+
+    eps_tail: float
+    tail_mass: float
+    M: float
+
+
+def entropy_bound(*, L, r, q, Lambda):
+    r"""Bound of the entropy of derivations (proposition 1).
+
+    Parameters
+    ----------
+    L, r, q : float
+        Constants of the distribution.
+    Lambda : callable or float
+        Λ(k), the number of derivations of k rules; a number g means Λ(k) = g^k.
+
+    Returns
+    -------
+    bound : float
+        Upper bound, in nats, of H_d(p), and so of the entropy H_s(p) of strings.
+
+    Notes
+    -----
+    With k* = (1 + log L)/log(1/r), derivations shorter than k* contribute at most
+    1/e each, the others at most what their bound L r^k ≤ 1/e does:
+
+    .. math::
+        H_d(p) ≤ \max(0, -\log L) \frac{Lq}{1-q}
+        + L \log\frac1r \frac{q}{(1-q)^2}
+        + \frac1e \sum_{k=1}^{\max(0, ⌈k^*⌉)} Λ(k)
+
+    The paper prints −log L for the first term, which takes Σ L r^|z| for at most
+    one; L log r log(1/r)/(1−q)², which is negative, for the second (equation 14 has
+    yet another form); and ⌈k*⌉ Λ(⌈k*⌉) for the sum. Its proof splits at p(z) = 1/e,
+    where −a log a is not monotone in the bound of p(z); here it is split by length.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import entropy_bound
+    >>> round(entropy_bound(L=1.0, r=0.2, q=0.8, Lambda=2.0), 3)
+    32.925
+    """
+    check_constants(L=L, q=q)
+    between_0_and_1(r=r)
+    shortest = (1 + math.log(L)) / math.log(1 / r)
+    bound = max(0.0, -math.log(L)) * L * q / (1 - q)
+    bound += L * math.log(1 / r) * q / (1 - q) ** 2
+    if shortest > 0:
+        bound += math.exp(log_derivations(Lambda, shortest) - 1)
+    return bound
+
+
+def boundedness(m, *, s, N, L, q, alpha=1.0):
+    r"""Boundedness of the approximations with margin m^-s (propositions 2 and 7).
+
+    Parameters
+    ----------
+    m : float
+        Index of the approximation, with log² m ≥ alpha.
+    s : float
+        Exponent of the margin.
+    N : int
+        Number of rules of the binary normal form.
+    L, q : float
+        Constants of the distribution.
+    alpha : float, default=1.0
+        1 for derivations (proposition 2); for strings (proposition 7) the bound of
+        derivation length over string length.
+
+    Returns
+    -------
+    result : Boundedness
+
+    Notes
+    -----
+    .. math:: K_m = sN \log^3 m, \quad
+        ε_{bound}(m) = \frac{sNL}{(1-q)^2} \log^3 m \; q^{\log^2 m/α}
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import boundedness
+    >>> K, eps_bound, beta = boundedness(1000, s=1.5, N=10, L=1.0, q=0.8)
+    >>> round(K, 1), round(eps_bound, 3), round(beta, 3)
+    (4944.3, 2.936, -0.023)
+    """
+    check_constants(L=L, q=q, alpha=alpha, s=s, N=N)
+    x = math.log(m) if m > 1 else 0.0
+    if x * x < alpha:
+        raise ValueError(
+            f"m must be at least exp(sqrt(alpha)) = {math.exp(alpha**0.5):.4g}, got {m}"
+        )
+    log_kappa = math.log(s * N * L) - 2 * math.log1p(-q)
+    decay = -math.log(q) / alpha
+    # (log κ + 3 log y)/y² is largest here.
+    worst = max(x, math.exp(0.5 - log_kappa / 3))
+    return Boundedness(
+        K=K_n(x, s, N),
+        eps_bound=math.exp(log_kappa + 3 * math.log(x) - decay * x * x),
+        beta=decay - (log_kappa + 3 * math.log(worst)) / worst**2,
+    )
+
+
+def tightness(m, *, s, N, L, q, alpha=1.0):
+    r"""Tightness of the approximations with margin m^-s (propositions 3 and 5).
+
+    Parameters
+    ----------
+    m : float
+        Index of the approximation, more than 1.
+    s : float
+        Exponent of the margin.
+    N : int
+        Number of rules of the binary normal form.
+    L, q : float
+        Constants of the distribution.
+    alpha : float, default=1.0
+        1 for derivations; for strings their bound of derivation over string length.
+
+    Returns
+    -------
+    result : Tightness
+
+    Notes
+    -----
+    .. math:: ε_{tail}(m) = \frac{N \log^2 m}{m^s - 1}, \quad
+        p(|z| > \log^2 m) ≤ \frac{L}{1-q} q^{\log^2 m/α}
+
+    ``M`` is sought where the second falls faster than the first, log m ≥
+    sα/(2 log(1/q)), and where m^s ≥ 3 as the proof needs. (The proof has θ'/θ for
+    θ/θ' in equation A.2.)
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import tightness
+    >>> result = tightness(10_000, s=1.5, N=10, L=1.0, q=0.8)
+    >>> f"{result.eps_tail:.2e} {result.tail_mass:.2e} {result.M:.0f}"
+    '8.48e-04 3.01e-08 29'
+    """
+    check_constants(L=L, q=q, alpha=alpha, s=s, N=N)
+    if not m > 1:
+        raise ValueError(f"m must be more than 1, got {m}")
+    decay = -math.log(q) / alpha
+
+    def log_mass(x):
+        return math.log(L) - math.log1p(-q) - decay * x * x
+
+    def log_eps(x):
+        return math.log(N) + 2 * math.log(x) - s * x - math.log(-math.expm1(-s * x))
+
+    low = max(s / (2 * decay), math.log(3) / s)
+    if log_mass(low) > log_eps(low):
+        high = 2 * low
+        while log_mass(high) > log_eps(high):
+            high *= 2
+        for _ in range(200):
+            middle = (low + high) / 2
+            if log_mass(middle) > log_eps(middle):
+                low = middle
+            else:
+                high = middle
+        low = high
+    x = math.log(m)
+    return Tightness(
+        eps_tail=math.exp(log_eps(x)),
+        tail_mass=min(1.0, math.exp(min(0.0, log_mass(x)))),
+        M=math.exp(low) if low < 709 else math.inf,
+    )
+
+
+def K_n(log_n, s, N):
+    """Return the bound K_n = s N log³ n on the losses (proposition 2)."""
+    return s * N * log_n**3
