@@ -253,6 +253,9 @@ class Tree:
 
         return draw_svg(self)
 
+    # For galleries and mail, which show HTML alone.
+    _repr_html_ = _repr_svg_
+
 
 def _starts(sizes):
     starts, leaves = [], 0
