@@ -25,6 +25,7 @@ def geometric(c, alpha, lengths, total=100_000):
     return [["w"] * l for l in lengths for _ in range(round(total * c * alpha**l))]
 
 
+@pytest.mark.slow_without_jit
 def test_tail_fit_recovers_an_exponential():
     fit = tail_fit(geometric(0.2, 0.9, range(5, 60)))
     frequency = 1 / sum(0.2 * 0.9**l for l in range(5, 60))
@@ -81,6 +82,7 @@ def test_too_short_a_tail():
         tail_fit([])
 
 
+@pytest.mark.slow_without_jit
 def test_display_draws_the_points():
     fit = tail_fit(geometric(0.2, 0.9, range(5, 60)))
     display = TailFitDisplay.from_treebank(geometric(0.2, 0.9, range(5, 60)))

@@ -134,6 +134,7 @@ def test_input_that_is_not_text(folder, capsys):
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.slow_without_jit
 def test_progress_is_for_terminals(folder, capsys, monkeypatch):
     arguments = ["select", folder / "train.ptb", "-m", 1, "--cv", 2]
     _, out, err = run(capsys, *arguments)
@@ -167,6 +168,7 @@ def test_evaluate_in_three_layouts(folder, capsys):
     assert json.loads(out)["all"]
 
 
+@pytest.mark.slow_without_jit
 def test_select_and_inspect(folder, capsys):
     status, out, err = run(
         capsys,
@@ -198,6 +200,7 @@ def test_minimize(folder, capsys):
     assert (folder / "wta").exists()
 
 
+@pytest.mark.slow_without_jit
 def test_demo_prints_a_table(capsys):
     status, out, err = run(capsys, "demo", "--trees", 100, "--json")
     assert status == 0, err
@@ -257,6 +260,7 @@ def test_files_that_are_no_model(folder, capsys, command, kind):
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.slow_without_jit
 def test_inspect_shows_the_states_of_a_nonterminal(folder, capsys):
     model = folder / "pivot"
     run(capsys, "train", folder / "train.ptb", "-o", model, "--learner", "pivot")

@@ -70,6 +70,7 @@ def toy():
     return load_toy(return_grammar=True)
 
 
+@pytest.mark.slow_without_jit
 def test_trees_are_fixed_and_fit_the_grammar(toy):
     treebank, grammar = toy
     assert len(treebank) == 3000
@@ -124,6 +125,7 @@ def test_words_decide_about_attachment(toy):
     assert where["NP"]["stick"] > 5 < where["VP"]["stick"]
 
 
+@pytest.mark.slow_without_jit
 def test_a_plain_pcfg_does_badly_and_the_true_grammar_well(toy):
     treebank, grammar = toy
     train, test = treebank[:2400], treebank[2400:]

@@ -66,6 +66,7 @@ def test_transform_of_one_state_is_one():
     assert vectors.shape == (TREES.n_nodes, 1)
 
 
+@pytest.mark.slow_without_jit
 def test_the_toy_treebank_is_parsed():
     trees = load_toy()
     assert make_parser(PCFG()).fit(trees).score(trees) > 0.6

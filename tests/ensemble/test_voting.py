@@ -34,12 +34,14 @@ def voting():
     return VotingParser(members()).fit(TRAIN)
 
 
+@pytest.mark.slow_without_jit
 def test_one_member_alone_is_its_own_minimum_risk_tree():
     member = make_parser(PCFG(decoder="mbr")).fit(TRAIN)
     alone = VotingParser([("only", make_parser(PCFG()))]).fit(TRAIN)
     assert alone.predict(TEST) == member.predict(TEST)
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("keep", [0, 1, 2])
 def test_weights_of_one_and_zero_reduce_to_a_member(voting, keep):
     weights = [0.0, 0.0, 0.0]
@@ -80,6 +82,7 @@ def test_members_share_preprocessing_and_coarse_charts(voting):
     assert [g.numbers for g in group_members(voting.estimators_)] == [[0, 1], [2]]
 
 
+@pytest.mark.slow_without_jit
 def test_every_tree_is_well_formed(voting):
     predicted = voting.predict(TEST)
     assert predicted.sentences() == TEST.sentences()
@@ -89,6 +92,7 @@ def test_every_tree_is_well_formed(voting):
     assert (predicted.label >= 0).all()
 
 
+@pytest.mark.slow_without_jit
 def test_a_higher_penalty_gives_fewer_brackets(voting):
     sizes = [
         clone(voting).set_params(bracket_penalty=p).fit(TRAIN).predict(TEST).n_nodes
@@ -97,6 +101,7 @@ def test_a_higher_penalty_gives_fewer_brackets(voting):
     assert sizes[0] > sizes[1] > sizes[2]
 
 
+@pytest.mark.slow_without_jit
 def test_drop_and_frozen_members(voting):
     frozen = make_parser(PCFG()).fit(TRAIN)
     mixed = VotingParser(
@@ -119,6 +124,7 @@ def test_parameters_reach_the_members(voting):
     assert copied.get_params()["right__binarize__horizontal"] == 1
 
 
+@pytest.mark.slow_without_jit
 def test_jobs_and_pickles_change_nothing(voting):
     other = clone(voting).set_params(n_jobs=2).fit(TRAIN)
     again = pickle.loads(pickle.dumps(voting))
@@ -130,6 +136,7 @@ def test_jobs_and_pickles_change_nothing(voting):
         np.testing.assert_array_equal(one["marginal"], two["marginal"])
 
 
+@pytest.mark.slow_without_jit
 def test_search_over_weights_and_penalty():
     search = GridSearchCV(
         VotingParser(members()[::2]),
@@ -179,6 +186,7 @@ CHECKS = list(
 )
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("check", [c for _, c in CHECKS], ids=[n for n, _ in CHECKS])
 def test_common_checks(check):
     check()
