@@ -10,6 +10,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.persistence import models
 
+pytestmark = pytest.mark.slow_without_jit
+
 NAMES = ("Pipeline", "VotingParser", "SpectralLPCFG", "KneserNeyLM", "MarginEMPCFG")
 
 

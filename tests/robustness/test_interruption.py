@@ -149,6 +149,7 @@ def _processes_of_group(group):
     return found
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
 def test_ctrl_c_leaves_a_model_and_no_processes():
     process = subprocess.Popen(

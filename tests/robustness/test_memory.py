@@ -9,6 +9,8 @@ from lpcfg_sk import PCFG, make_parser
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.exceptions import ChartMemoryError
 
+pytestmark = pytest.mark.slow_without_jit
+
 # The chart of one sentence is measured in a process of its own, where nothing else
 # makes the peak.
 _PEAK = """

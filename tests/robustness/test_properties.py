@@ -24,7 +24,10 @@ from lpcfg_sk import (
 from lpcfg_sk.datasets import make_lpcfg, make_treebank
 from tests.tolerances import ITERATIVE
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.slow_without_jit,
+]
 
 _EM = {"max_iter": 2, "tol": None, "validation_fraction": None, "random_state": 0}
 LEARNERS = {
