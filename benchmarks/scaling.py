@@ -1,8 +1,9 @@
 """Time and memory of learners against the number of trees, in memory and in shards.
 
-Usage: ``python benchmarks/scaling.py [--max N] [--loaded-max N] [--learners ...]``.
-Trees are drawn from a random L-PCFG once and saved in shards of 10,000 and in one
-file. Each row is measured in a process of its own after a fit of a few trees, which
+Usage: ``python benchmarks/scaling.py [--min N] [--max N] [--loaded-max N]
+[--learners ...] [--paths ...] [--folder FOLDER]``. Trees are drawn from a random L-PCFG
+once (files in FOLDER are used again) and saved in shards of 10,000 and in one file.
+Each row is measured in a process of its own after a fit of a few trees, which
 compiles: seconds of the clock and of the processor, peak memory above that of the
 small fit, and peak anonymous memory, which leaves out mapped pages that the system can
 take back (Linux only). Paths:
@@ -44,6 +45,7 @@ from lpcfg_sk.treebank import concatenate
 
 SHARD = 10_000
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+PATHS = ("memory", "mapped", "sharded")
 EM_ITERATIONS = 3
 
 
@@ -67,7 +69,6 @@ def fit_spectral(X):
 
 
 def fit_margin(X):
-    # Trees of the first shard make the grammar; those that need more are left out.
     MarginEMPCFG(CFG.from_treebank(X)).fit(X)
 
 
@@ -152,11 +153,11 @@ def in_own_process(*arguments):
 def make_files(folder, sizes, loaded_max):
     model = grammar()
     for i in range(-(-max(sizes) // SHARD)):
-        n = min(SHARD, max(sizes) - i * SHARD)
-        make_treebank(model, n, random_state=i).save(folder / f"{i:05d}.tb")
+        if not (folder / f"{i:05d}.tb").exists():
+            make_treebank(model, SHARD, random_state=i).save(folder / f"{i:05d}.tb")
     X = ShardedTreebank(sorted(folder.glob("0*.tb")), verify=False)
     for n in sizes:
-        if n <= loaded_max:
+        if n <= loaded_max and not (folder / f"all-{n}.tb").exists():
             X[:n].load().save(folder / f"all-{n}.tb")
 
 
@@ -169,23 +170,27 @@ def slope(frame, column):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--min", type=int, default=1_000)
     parser.add_argument("--max", type=int, default=100_000)
     parser.add_argument(
         "--loaded-max", type=int, default=100_000, help="of the other paths"
     )
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=[*LEARNERS])
+    parser.add_argument("--paths", nargs="+", choices=PATHS, default=PATHS)
+    parser.add_argument("--folder", help="where to keep the trees")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         folder, n, path, learner = options.child
         print(json.dumps(measure(folder, int(n), path, learner)))
         return
-    sizes = [n for n in SIZES if n <= options.max]
+    sizes = [n for n in SIZES if options.min <= n <= options.max]
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or temporary
         make_files(Path(folder), sizes, options.loaded_max)
         for learner in options.learners:
-            for path in ("memory", "mapped", "sharded"):
+            for path in options.paths:
                 for n in sizes:
                     if path == "sharded" or n <= options.loaded_max:
                         rows.append(in_own_process(folder, n, path, learner))

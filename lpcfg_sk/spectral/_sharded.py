@@ -24,7 +24,7 @@ __all__ = ["ShardedFeatures"]
 _SIDES = ("inside", "outside")
 #: Features of a nonterminal that are decomposed in memory; more are read from files
 #: once for each product with them.
-_MOST_ENTRIES = 2**24
+_MOST_ENTRIES = 2**22
 
 
 class _Stored(NamedTuple):

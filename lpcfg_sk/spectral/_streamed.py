@@ -19,7 +19,7 @@ __all__ = ["decompose_large"]
 
 
 #: Features in a file that a product reads at a time.
-_PART_ENTRIES = 2**22
+_PART_ENTRIES = 2**20
 
 
 class _Part(NamedTuple):

@@ -153,9 +153,11 @@ class ShardedTreebank(Sequence):
             i = int(number[run[0]])
             local = rows[run] - self.offsets[i]
             shard = self._shards[i]
-            shards.append(
-                shard._replace(rows=local if shard.rows is None else shard.rows[local])
-            )
+            whole = len(local) == self.offsets[i + 1] - self.offsets[i]
+            if not (whole and np.array_equal(local, np.arange(len(local)))):
+                rows = local if shard.rows is None else shard.rows[local]
+                shard = shard._replace(rows=rows)
+            shards.append(shard)
             lengths.append(len(local))
         return self._with(shards, lengths)
 

@@ -12,7 +12,7 @@ SMALL_CHUNKS = {
     "lpcfg_sk.pivot._rules._CHUNK_PRODUCTS": 1e5,
     "lpcfg_sk.pivot._simplex._CHUNK_ROWS": 64,
     "lpcfg_sk.margin._expectations._CHUNK_WORK": 2_000,
-    "lpcfg_sk.decoding._charts._CHUNK_WORK": 5_000,
+    "lpcfg_sk.decoding._charts._CHUNK_WORK": 20_000,
     "lpcfg_sk.language_model._bigrams._CHUNK_NONZEROS": 300,
 }
 
@@ -38,6 +38,27 @@ def cluster():
         distributed.Client(cluster) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def small_chunks_everywhere(small_chunks, cluster):
+    """Small chunks also for work that the workers cut themselves."""
+    before = cluster.run(_exchange, SMALL_CHUNKS)
+    yield
+    for worker, values in before.items():
+        cluster.run(_exchange, values, workers=[worker])
+
+
+def _exchange(values):
+    from importlib import import_module
+
+    before = {}
+    for name, value in values.items():
+        module, _, attribute = name.rpartition(".")
+        module = import_module(module)
+        before[name] = getattr(module, attribute)
+        setattr(module, attribute, value)
+    return before
 
 
 @pytest.fixture
