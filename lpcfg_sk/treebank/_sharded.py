@@ -172,9 +172,9 @@ class ShardedTreebank(Sequence):
     def shards(self):
         """Open one shard after the other.
 
-        Yields
-        ------
-        treebank : Treebank
+        Returns
+        -------
+        treebanks : iterator of Treebank
         """
         return (shard.load() for shard in self._shards)
 
