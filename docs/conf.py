@@ -48,6 +48,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_signature": False,
+    "capture_repr": ("_repr_html_",),
     "abort_on_example_error": True,
     "doc_module": ("lpcfg_sk",),
     "reference_url": {"lpcfg_sk": None},
@@ -61,7 +62,11 @@ def link_by_last_name(app, env, node, content):
         return None
     last = node["reftarget"].rpartition(".")[2]
     objects = env.domains["py"].objects
-    homes = [name for name in objects if name.rpartition(".")[2] == last]
+    homes = [
+        name
+        for name, place in objects.items()
+        if name.rpartition(".")[2] == last and not place.aliased
+    ]
     if len(homes) != 1:
         return None
     place = objects[homes[0]]
