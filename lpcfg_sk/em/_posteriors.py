@@ -3,7 +3,7 @@
 import numpy as np
 
 from lpcfg_sk._kernels._tree_inside_outside import tree_posteriors
-from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk.grammar._over_trees import over_trees
 from lpcfg_sk.utils._validation import check_treebank
 
 __all__ = ["posterior_vectors"]
@@ -37,27 +37,4 @@ def posterior_vectors(grammar, X, *, n_jobs=None):
     width = int(grammar.arrays.n_states.max(initial=1))
     if len(X) == 0:
         return np.zeros((0, width))
-    label, _ = grammar.encode(X)
-    rule, top = grammar.find_rules(X)
-    a = grammar.arrays
-
-    def posteriors(begin, end):
-        return tree_posteriors(
-            begin,
-            end,
-            X.node_offsets,
-            X.size,
-            label,
-            rule,
-            top,
-            a.n_states,
-            a.rule_offset,
-            a.binary,
-            a.lex_offset,
-            a.lexical,
-            a.root_offset,
-            a.root,
-        )
-
-    chunks = cut_by_work(np.diff(X.node_offsets))
-    return np.concatenate(list(map_chunks(posteriors, chunks, n_jobs=n_jobs)))
+    return np.concatenate(over_trees(tree_posteriors, grammar, X, n_jobs=n_jobs))

@@ -3,13 +3,13 @@
 import numpy as np
 
 from lpcfg_sk._kernels._tree_inside_outside import tree_values
-from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk.grammar._arrays import (
     GrammarArrays,
     check_arrays,
     lexical_keys,
     rule_keys,
 )
+from lpcfg_sk.grammar._over_trees import over_trees
 from lpcfg_sk.grammar._parameters import (
     BinaryView,
     LexicalView,
@@ -321,30 +321,7 @@ class LPCFG:
         )
         if len(X) == 0:
             return np.zeros(0), np.zeros(0)
-        rule, top = self.find_rules(X)
-        label, _ = self.encode(X)
-        a = self.arrays
-
-        def values(begin, end):
-            return tree_values(
-                begin,
-                end,
-                X.node_offsets,
-                X.size,
-                label,
-                rule,
-                top,
-                a.n_states,
-                a.rule_offset,
-                a.binary,
-                a.lex_offset,
-                a.lexical,
-                a.root_offset,
-                a.root,
-            )
-
-        chunks = cut_by_work(np.diff(X.node_offsets))
-        parts = list(map_chunks(values, chunks, n_jobs=n_jobs))
+        parts = over_trees(tree_values, self, X, n_jobs=n_jobs)
         return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
     def find_rules(self, treebank):
