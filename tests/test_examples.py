@@ -65,6 +65,7 @@ def test_code_of_pages_compiles(page):
         compile(block, page, "exec")
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ParseFailureWarning")
 def test_code_of_the_guide_for_contributors_runs():
     namespace = {"__name__": "extending"}

@@ -16,7 +16,7 @@ from lpcfg_sk.inspection import (
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
-TREES = load_toy(80)
+TREES = load_toy(24)
 GRAMMAR = CFG.from_string("S -> 'a' S | 'b' S | 'c'")
 
 

@@ -79,7 +79,7 @@ def test_several_scores():
 
 
 def test_compare_gives_one_row_a_parser():
-    trees = load_toy(120)
+    trees = load_toy(40)
     fixed = {"max_iter": 3, "validation_fraction": None, "tol": None}
     parsers = {
         "PCFG": make_parser(PCFG()),
@@ -93,7 +93,7 @@ def test_compare_gives_one_row_a_parser():
     assert (table["perplexity"] > 1).all()
     assert table.loc["EM", "parameters"] > table.loc["PCFG", "parameters"]
     assert table.loc["EM", "iterations"] == 3
-    held = compare(parsers, trees[:80], test=trees[80:])
+    held = compare(parsers, trees[:30], test=trees[30:])
     assert held["f1"].notna().all()
     assert (table["parse_time"] > 0).all()
     assert "PCFG" in table.to_html()
@@ -103,7 +103,7 @@ def test_compare_gives_one_row_a_parser():
 def test_tables_become_latex_and_markdown():
     pytest.importorskip("jinja2")
     pytest.importorskip("tabulate")
-    table = compare({"PCFG": make_parser(PCFG())}, load_toy(60), cv=2)
+    table = compare({"PCFG": make_parser(PCFG())}, load_toy(20), cv=2)
     assert table.to_markdown().count("|") > 20
     assert "\\toprule" in table.to_latex()
 

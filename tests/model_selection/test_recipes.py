@@ -33,6 +33,7 @@ from lpcfg_sk.inspection import results_table
 from lpcfg_sk.metrics import log_likelihood_scorer
 
 pytestmark = [
+    pytest.mark.slow_without_jit,
     pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ParseFailureWarning"),
     pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ConvergenceWarning"),
 ]
