@@ -155,8 +155,8 @@ class ShardedTreebank(Sequence):
             shard = self._shards[i]
             whole = len(local) == self.offsets[i + 1] - self.offsets[i]
             if not (whole and np.array_equal(local, np.arange(len(local)))):
-                rows = local if shard.rows is None else shard.rows[local]
-                shard = shard._replace(rows=rows)
+                own = local if shard.rows is None else shard.rows[local]
+                shard = shard._replace(rows=own)
             shards.append(shard)
             lengths.append(len(local))
         return self._with(shards, lengths)
