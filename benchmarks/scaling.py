@@ -49,8 +49,13 @@ PATHS = ("memory", "mapped", "sharded")
 EM_ITERATIONS = 3
 
 
-def grammar():
-    return make_lpcfg(10, 20, 2_000, m=2, mean_length=8.0, random_state=0)
+# The features of trees of a large random grammar are without number, and so would be
+# the parameters of the spectral learner; those of a small one are soon all seen.
+GRAMMARS = {"large": (10, 20, 2_000), "small": (3, 5, 100)}
+
+
+def grammar_of(learner):
+    return "small" if learner == "spectral" else "large"
 
 
 def fit_pcfg(X):
@@ -80,8 +85,9 @@ LEARNERS = {
 }
 
 
-def open_trees(folder, n, path):
+def open_trees(folder, n, path, learner):
     """Trees of one of the paths, and a few of them to compile with."""
+    folder = folder / grammar_of(learner)
     shards = [folder / f"{i:05d}.tb" for i in range(-(-n // SHARD))]
     X = ShardedTreebank(shards, verify=False)[:n]
     small = X[:300]
@@ -121,7 +127,7 @@ def peak():
 
 
 def measure(folder, n, path, learner):
-    X, small = open_trees(Path(folder), n, path)
+    X, small = open_trees(Path(folder), n, path, learner)
     LEARNERS[learner](small)
     before, anonymous = peak(), AnonymousMemory()
     before_anonymous = anonymous.now()
@@ -150,8 +156,10 @@ def in_own_process(*arguments):
     return json.loads(output.stdout.splitlines()[-1])
 
 
-def make_files(folder, sizes, loaded_max):
-    model = grammar()
+def make_files(folder, name, sizes, loaded_max):
+    folder = folder / name
+    folder.mkdir(parents=True, exist_ok=True)
+    model = make_lpcfg(*GRAMMARS[name], m=2, mean_length=8.0, random_state=0)
     for i in range(-(-max(sizes) // SHARD)):
         if not (folder / f"{i:05d}.tb").exists():
             make_treebank(model, SHARD, random_state=i).save(folder / f"{i:05d}.tb")
@@ -188,7 +196,8 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or temporary
-        make_files(Path(folder), sizes, options.loaded_max)
+        for name in {grammar_of(learner) for learner in options.learners}:
+            make_files(Path(folder), name, sizes, options.loaded_max)
         for learner in options.learners:
             for path in options.paths:
                 for n in sizes:
