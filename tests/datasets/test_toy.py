@@ -89,6 +89,7 @@ def test_trees_are_fixed_and_fit_the_grammar(toy):
     assert treebank.lengths.max() < 150
 
 
+@pytest.mark.slow_without_jit
 def test_subjects_agree_with_verbs(toy):
     treebank, _ = toy
     pairs = Counter()
