@@ -180,6 +180,7 @@ def test_words_back_off_to_their_signature_class():
     assert_allclose(np.exp(grammar.log_prob(trees)), [0.75, 0.25], rtol=EXACT)
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_very_deep_tree_neither_recurses_nor_underflows(side):
     depth = 100_000
