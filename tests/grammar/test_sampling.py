@@ -20,6 +20,7 @@ def grammar():
     )
 
 
+@pytest.mark.slow_without_jit
 def test_trees_come_with_their_probabilities(grammar):
     n = 40_000
     trees = grammar.sample(n, 0)
@@ -29,6 +30,7 @@ def test_trees_come_with_their_probabilities(grammar):
         assert abs(count / n - p) < 5 * np.sqrt(p * (1 - p) / n), tree
 
 
+@pytest.mark.slow_without_jit
 def test_states_come_with_their_posteriors(grammar):
     trees, states = grammar.sample(40_000, 1, return_states=True)
     leaf = trees.size == 1
