@@ -296,6 +296,7 @@ def test_gram_matrices_by_enumeration(rng, form):
     np.testing.assert_allclose(context, right, rtol=0, atol=SUM)
 
 
+@pytest.mark.slow_without_jit
 def test_singular_values_of_an_enumerated_hankel_block(rng):
     wta = random_wta(rng, 2, scale=0.1, words="a")
     trees = all_trees(6, "a")
