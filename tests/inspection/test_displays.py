@@ -110,6 +110,7 @@ def test_latent_states(em):
         LatentStateDisplay.from_estimator(em, "ZZ")
 
 
+@pytest.mark.slow_without_jit
 def test_comparison():
     table = pd.DataFrame(
         {"f1": [80.0, 88.0], "low": [78.0, 86.5], "high": [82.0, 89.0]},
