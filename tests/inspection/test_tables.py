@@ -55,6 +55,7 @@ def test_results_of_every_search():
     assert "iteration" in table.columns
 
 
+@pytest.mark.slow_without_jit
 def test_names_are_short_where_they_can_be():
     parser = make_parser(PCFG())
     search = GridSearchCV(
@@ -78,6 +79,7 @@ def test_several_scores():
     assert {"mean_score_length", "mean_score_other", "rank_other"} <= set(table.columns)
 
 
+@pytest.mark.slow_without_jit
 def test_compare_gives_one_row_a_parser():
     trees = load_toy(40)
     fixed = {"max_iter": 3, "validation_fraction": None, "tol": None}
@@ -100,6 +102,7 @@ def test_compare_gives_one_row_a_parser():
     assert max(map(len, table.to_string().splitlines())) < 140
 
 
+@pytest.mark.slow_without_jit
 def test_tables_become_latex_and_markdown():
     pytest.importorskip("jinja2")
     pytest.importorskip("tabulate")
