@@ -105,6 +105,7 @@ def test_the_classes_are_found(corpus, model, init):
     assert len(set(classes.values())) == 4
 
 
+@pytest.mark.slow_without_jit
 def test_em_leaves_the_plateau_around_its_start(model):
     # noise and priors: the first iterations gain nothing on held-out sentences
     rng = np.random.default_rng(0)
