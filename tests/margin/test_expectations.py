@@ -124,6 +124,7 @@ def test_cyclic_unaries_sum_to_a_geometric_series():
         expected_counts(grammar, X, np.array([1.0, 0.0]), np.ones(1))
 
 
+@pytest.mark.slow_without_jit
 def test_long_sentences_do_not_underflow():
     grammar = CFG.from_string("S -> 'a' S | 'b' S | 'a'")
     theta = np.array([1e-9, 1.0 - 2e-9, 1e-9])
