@@ -98,6 +98,7 @@ def _tree(grammar, label, size, sentence):
     return Tree.from_string(" ".join(parts) + ")" * len(closing))
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("clauses", SATISFIABLE + UNSATISFIABLE)
 def test_consistent_derivations_are_satisfying_assignments(clauses):
     """Lemma 4: a derivation with one rule a nonterminal, and no other, satisfies."""
@@ -117,6 +118,7 @@ def test_consistent_derivations_are_satisfying_assignments(clauses):
     assert bool(found) == (clauses in SATISFIABLE)
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("clauses", UNSATISFIABLE)
 def test_no_probabilities_reach_a_half_without_an_assignment(clauses, seed):
     grammar, sentence = sat_grammar(clauses)
