@@ -124,6 +124,7 @@ def test_binomials_keep_their_margin(grammar, trees, rule_order):
     np.testing.assert_allclose(sums, 1.0, rtol=EXACT)
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("s", [0.4, 1.0, 3.0])
 def test_log_loss_never_rises(grammar, trees, s, seed):
     X = as_treebank(grammar, trees).unparsed()
