@@ -59,6 +59,7 @@ def test_error_falls_with_the_sample(seed):
     assert errors[2] < errors[1] / 3
 
 
+@pytest.mark.slow_without_jit
 def test_a_large_sparse_matrix_stays_sparse(seed):
     rng = np.random.default_rng(seed)
     size, m, n = 100_000, 8, 300_000
@@ -75,6 +76,7 @@ def test_a_large_sparse_matrix_stays_sparse(seed):
     assert_allclose(result.pi, 1 / m, atol=0.05)
 
 
+@pytest.mark.slow_without_jit
 def test_one_projection_serves_smaller_m(seed):
     rng = np.random.default_rng(seed)
     Q = rng.integers(0, 20, (60, 50))
