@@ -122,6 +122,7 @@ def test_states_have_the_names_of_their_pivots(finite):
         assert emitted[1 - h] < 1e-8
 
 
+@pytest.mark.slow_without_jit
 def test_error_falls_with_the_sample(finite, seed):
     grammar, trees, probabilities = finite
     rng = np.random.default_rng(seed)
