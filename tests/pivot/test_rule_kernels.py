@@ -57,6 +57,7 @@ def test_weights_repeat_events(events):
     assert_allclose(one, two, rtol=1e-10)
 
 
+@pytest.mark.slow_without_jit
 def test_objective_rises_to_a_maximum_within_the_gap(events):
     outside, left, right, start = events
     weight = np.ones(len(outside))
