@@ -5,6 +5,8 @@ vector of an item is the true one over ``2 ** exponent[span]``, the stored outsi
 vector the true one over ``2 ** (exponent[whole sentence] - exponent[span])``. Their
 product is then the marginal in the scale of the sentence's total, no exponent is ever
 looked for twice, and scaling changes no bit of a mantissa.
+
+Vectors and tensors are of one floating type, double or single, and so are all sums.
 """
 
 import math
@@ -88,7 +90,7 @@ def _add_product(matrix, vector, out):
     size = len(vector)
     for h in range(len(out)):
         row = matrix[h * size : (h + 1) * size]
-        total = 0.0
+        total = row.dtype.type(0)
         for s in range(size):
             total += row[s] * vector[s]
         out[h] += total
@@ -112,7 +114,7 @@ def inside(forest, n, vector_offset, rule_offset, binary, largest, vectors, expo
     ``rule_offset[r]`` is where the tensor of rule r begins, -1 where the model lacks
     the rule; `largest` bounds m_b · m_c. `exponent` must be zero on entry.
     """
-    outer = np.empty(largest)
+    outer = np.empty(largest, dtype=vectors.dtype)
     for span in range(n):
         begin = vector_offset[forest.item_offset[span]]
         end = vector_offset[forest.item_offset[span + 1]]
@@ -147,11 +149,9 @@ def inside(forest, n, vector_offset, rule_offset, binary, largest, vectors, expo
             total[:] = 0.0
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
-                factor = power_of_two(
-                    exponent[forest.item_span[left]]
-                    + exponent[forest.item_span[right]]
-                    - reference,
-                )
+                shift = exponent[forest.item_span[left]] - reference
+                shift += exponent[forest.item_span[right]]
+                factor = vectors.dtype.type(power_of_two(shift))
                 _add_outer(
                     total,
                     vectors[vector_offset[left] : vector_offset[left + 1]],
@@ -179,7 +179,7 @@ def outside(
     forest, n, vector_offset, rule_offset, binary, largest, inside, exponent, vectors
 ):
     """Fill the outside vectors of all items from those of the root items."""
-    gathered = np.empty(largest)
+    gathered = np.empty(largest, dtype=vectors.dtype)
     for width in range(n, 1, -1):
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
             e = forest.edge_offset[g]
@@ -206,11 +206,9 @@ def outside(
             reference = exponent[forest.group_span[g]]
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
-                factor = power_of_two(
-                    exponent[forest.item_span[left]]
-                    + exponent[forest.item_span[right]]
-                    - reference,
-                )
+                shift = exponent[forest.item_span[left]] - reference
+                shift += exponent[forest.item_span[right]]
+                factor = vectors.dtype.type(power_of_two(shift))
                 _pass_down(
                     total,
                     factor,
@@ -228,7 +226,7 @@ def _pass_down(matrix, factor, left, right, beta_left, beta_right):
     for j in range(len(left)):
         row = matrix[j * m : (j + 1) * m]
         x = factor * left[j]
-        total = 0.0
+        total = row.dtype.type(0)
         for k in range(m):
             total += row[k] * right[k]
             beta_right[k] += row[k] * x

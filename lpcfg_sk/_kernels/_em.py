@@ -214,8 +214,9 @@ def count_pass(triples, rule_bounds, shapes, rule_offset, factor, inside, outsid
     """Write the sum of outside ⊗ inside ⊗ inside over the nodes of each rule.
 
     Counts can be larger than any cache: those of a rule are zeroed just before they
-    are added to, so that memory is touched once. The nodes of rule r with their left and right children are the columns
-    ``rule_bounds[r]:rule_bounds[r + 1]`` of `triples`, each taken `factor` times.
+    are added to, so that memory is touched once. The nodes of rule r with their left
+    and right children are the columns ``rule_bounds[r]:rule_bounds[r + 1]`` of
+    `triples`, each taken `factor` times.
     """
     width = inside.shape[1]
     scratch = np.empty(max(_SLAB, width * width))

@@ -58,6 +58,11 @@ class Chart(NamedTuple):
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             return self.marginal / self.total
 
+    @property
+    def usable(self):
+        """Whether the value of the sentence can be divided by."""
+        return self.total != 0.0 and bool(np.isfinite(self.posterior).all())
+
 
 class ChartModel:
     """A grammar, lined up with the rules of a pruner.
@@ -68,12 +73,17 @@ class ChartModel:
         Any grammar.
     pruner : ChartPruner
         Says which items there are; nonterminals and rules are matched by name.
+    dtype : dtype, default=np.float64
+        Type of the vectors. Single precision takes two thirds of the time. Without
+        negative parameters it is right to six digits; with them what cancels out is
+        lost, on treebanks up to 0.02 of a posterior.
     """
 
-    def __init__(self, grammar, pruner):
+    def __init__(self, grammar, pruner, dtype=np.float64):
         arrays, coarse = grammar.arrays, pruner.grammar.arrays
         self.grammar = grammar
         self.pruner = pruner
+        self.dtype = np.dtype(dtype)
         n = np.int64(max(len(coarse.n_states), 1))
         known = {a: i for i, a in enumerate(pruner.grammar.nonterminals)}
         label = np.array([known.get(a, -1) for a in grammar.nonterminals], np.int64)
@@ -89,13 +99,13 @@ class ChartModel:
         order = np.argsort(keys, kind="stable")
         at = find_keys(keys[order], rule_keys(coarse))
         self.rule_offset = np.where(at >= 0, arrays.rule_offset[order[at]], -1)
-        self.binary = arrays.binary
+        self.binary = arrays.binary.astype(dtype, copy=False)
         self.largest = int(arrays.n_states.max(initial=1)) ** 2
         self._set_lexicon(arrays, label)
         self.root_offset = np.full(n, -1, dtype=np.int64)
         tops = label[arrays.root_label]
         self.root_offset[tops[tops >= 0]] = arrays.root_offset[:-1][tops >= 0]
-        self.root = arrays.root
+        self.root = arrays.root.astype(dtype, copy=False)
 
     def _set_lexicon(self, arrays, label):
         word = np.repeat(
@@ -120,6 +130,8 @@ class ChartModel:
             ragged_indices(self.unknown_offset[self.lex_label], length),
             np.repeat(weight, length) * self.lexical,
         )
+        self.lexical = self.lexical.astype(self.dtype, copy=False)
+        self.unknown = self.unknown.astype(self.dtype, copy=False)
 
     def _unknown_weight(self):
         """Weights of the words that make up the unknown one, by name."""
@@ -153,7 +165,7 @@ class ChartModel:
         n_bytes = sum(array.nbytes for array in forest) + 24 * vector_offset[-1]
         self.pruner.check_memory(n_bytes, n, name)
         words = np.where(pruned.as_unknown, np.int32(-1), words)
-        alpha = np.zeros(vector_offset[-1])
+        alpha = np.zeros(vector_offset[-1], dtype=self.dtype)
         exponent = np.zeros(len(forest.item_offset) - 1, dtype=np.int32)
         kernel.fill_leaves(
             forest,
@@ -169,7 +181,7 @@ class ChartModel:
         )
         rules = (vector_offset, self.rule_offset, self.binary, self.largest)
         kernel.inside(forest, n, *rules, alpha, exponent)
-        beta = np.zeros(vector_offset[-1])
+        beta = np.zeros(vector_offset[-1], dtype=self.dtype)
         total = 0.0
         for item in range(*forest.item_offset[-2:]):
             begin = self.root_offset[forest.item_label[item]]
@@ -225,6 +237,8 @@ class SentenceCharts:
     open_class : bool, default=True
         Whether a word that the grammar does not know, or not with its given tag, is
         taken as one of the open classes. Else its sentence has no tree.
+    quick : bool, default=False
+        Whether values that are right to about the threshold of the pruner will do.
 
     Attributes
     ----------
@@ -232,8 +246,9 @@ class SentenceCharts:
         Number of given tags that no nonterminal of the grammar has; they are ignored.
     """
 
-    def __init__(self, model, treebank, *, open_class=True):
+    def __init__(self, model, treebank, *, open_class=True, quick=False):
         self.model = model
+        self.quick = quick
         self.open_class = open_class
         self.treebank = treebank.unparsed()
         self._words = model.grammar.encode(self.treebank)[1]
@@ -269,9 +284,13 @@ class SentenceCharts:
         if pruned.forest is None or (pruned.as_unknown.any() and not self.open_class):
             return None
         begin, end = self.treebank.token_offsets[row : row + 2]
-        return self.model.inside_outside(
-            pruned, self._words[begin:end], f"row {row}", outside=outside
-        )
+        sentence = (pruned, self._words[begin:end], f"row {row}")
+        chart = self.model.inside_outside(*sentence, outside=outside)
+        if self.model.dtype == np.float32 and not chart.usable:
+            # Out of the range of single precision, which double may still hold.
+            model = ChartModel(self.model.grammar, self.model.pruner)
+            chart = model.inside_outside(*sentence, outside=outside)
+        return chart
 
 
 def full_charts(grammar, treebank, max_memory=2**31):

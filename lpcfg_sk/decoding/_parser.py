@@ -62,7 +62,8 @@ class Parser:
         self.grammar = grammar
         self.binarized = binarized
         self.bracket_penalty = bracket_penalty
-        self.decoder = choose_decoder(grammar, decoder)
+        self.signed = is_signed(grammar)
+        self.decoder = choose_decoder(self.signed, decoder)
         pruner = ChartPruner(
             coarse if prune else grammar,
             prune,
@@ -74,7 +75,7 @@ class Parser:
         self.labels = pruner.grammar.nonterminals
         self.brackets = BracketTable.from_labels(self.labels, binarized)
 
-    def charts(self, treebank, *, open_class=True):
+    def charts(self, treebank, *, open_class=True, quick=False):
         """Return the charts of a treebank's sentences.
 
         Parameters
@@ -83,12 +84,19 @@ class Parser:
             Sentences.
         open_class : bool, default=True
             Whether sentences with unknown words have trees.
+        quick : bool, default=False
+            Whether marginals that are right to about the threshold of the pruner
+            will do: in single precision, unless parameters are negative, and those
+            of the pruning pass itself where the grammar is its own pruner.
 
         Returns
         -------
         SentenceCharts
         """
-        charts = SentenceCharts(self.model, treebank, open_class=open_class)
+        model = self.model
+        if quick and not self.signed:
+            model = ChartModel(self.grammar, model.pruner, np.float32)
+        charts = SentenceCharts(model, treebank, open_class=open_class, quick=quick)
         if charts.n_unknown_tags:
             warnings.warn(
                 f"{charts.n_unknown_tags} given tags were never seen in training and "
@@ -115,7 +123,7 @@ class Parser:
         failed : list of int
             Rows without a parse, which have a flat tree.
         """
-        charts = self.charts(treebank)
+        charts = self.charts(treebank, quick=self.decoder in ("mbr", "max-marginal"))
         parse = self._brackets_of_row if self.decoder == "mbr" else self._items_of_row
         rows = map_sentences(
             lambda row: parse(charts, row), charts.treebank, n_jobs=n_jobs
@@ -131,19 +139,19 @@ class Parser:
     def _items_of_row(self, charts, row):
         chart = charts.chart(row)
         found = None
-        if chart is not None and usable(chart):
+        if chart is not None and chart.usable:
             found = TREE_DECODERS[self.decoder](self.model, chart)
         if found is None:
             return flat_nodes(*charts.last_resort(row)), False
         return item_nodes(chart, *found), True
 
     def _brackets_of_row(self, charts, row):
-        brackets = self.bracket_marginals(charts, row, quick=True)
+        brackets = self.bracket_marginals(charts, row)
         if brackets is None:
             return flat_brackets(self.brackets, *charts.last_resort(row)), False
         return bracket_tree(self.brackets, brackets, self.bracket_penalty), True
 
-    def bracket_marginals(self, charts, row, *, pruned=None, quick=False):
+    def bracket_marginals(self, charts, row, *, pruned=None):
         """Marginals of the original brackets of a row.
 
         Parameters
@@ -154,16 +162,13 @@ class Parser:
             Which sentence.
         pruned : PrunedChart, default=None
             Pruned chart of the row, where another grammar has made it already.
-        quick : bool, default=False
-            Whether the values of the pruning pass will do where the grammar prunes
-            itself: right to about the threshold, at two thirds of the time.
 
         Returns
         -------
         Brackets or None
             None for a sentence without a parse.
         """
-        if quick and self.prunes_itself:
+        if charts.quick and self.prunes_itself:
             live = charts.live_items(row) if pruned is None else pruned.live
             if live is None:
                 return None
@@ -171,7 +176,7 @@ class Parser:
             items = (live.offset, live.label, live.posterior)
             return bracket_marginals(self.brackets, int(end - begin), *items)
         chart = charts.chart(row, pruned=pruned)
-        if chart is None or not usable(chart):
+        if chart is None or not chart.usable:
             return None
         forest = chart.forest
         items = (forest.item_offset, forest.item_label, chart.posterior)
@@ -222,7 +227,7 @@ class Parser:
 
         def parses(row):
             chart = charts.chart(row)
-            if chart is None or not usable(chart):
+            if chart is None or not chart.usable:
                 return [], []
             scores, items, parents = kbest_items(self.model, chart, k)
             trees = zip(items, parents, strict=True)
@@ -237,13 +242,17 @@ class Parser:
         return [[(next(found), score) for score in scores] for scores, _ in rows]
 
 
-def choose_decoder(grammar, decoder):
-    """Return the decoder to use, or say why it cannot be used."""
+def is_signed(grammar):
+    """Whether a grammar has negative parameters."""
     arrays = grammar.arrays
-    signed = any(
+    return any(
         values.min(initial=0.0) < 0.0
         for values in (arrays.binary, arrays.lexical, arrays.root)
     )
+
+
+def choose_decoder(signed, decoder):
+    """Return the decoder to use, or say why it cannot be used."""
     if decoder == "auto":
         return "max-marginal" if signed else "mbr"
     if decoder == "viterbi" and signed:
@@ -252,11 +261,6 @@ def choose_decoder(grammar, decoder):
             '"max-marginal" or "mbr"'
         )
     return decoder
-
-
-def usable(chart):
-    """Whether the value of a sentence can be divided by."""
-    return chart.total != 0.0 and bool(np.isfinite(chart.posterior).all())
 
 
 def item_nodes(chart, items, parent):

@@ -67,13 +67,15 @@ class MemberGroup:
         self._steps = _split(members[0][1])[0]
         self._learners = [_split(member)[1] for _, member in members]
 
-    def charts(self, X):
+    def charts(self, X, *, quick=False):
         """Charts of the sentences of X, one for each member.
 
         Parameters
         ----------
         X : Treebank
             Sentences.
+        quick : bool, default=False
+            Whether marginals that are right to a few digits will do.
 
         Returns
         -------
@@ -83,25 +85,24 @@ class MemberGroup:
         for _, step in self._steps:
             seen = step.transform(seen)
         parsers = [learner._parser() for learner in self._learners]
-        return GroupCharts(self.numbers, parsers, seen)
+        return GroupCharts(self.numbers, parsers, seen, quick=quick)
 
 
 class GroupCharts:
     """Charts of a treebank under all members of a group."""
 
-    def __init__(self, numbers, parsers, treebank):
+    def __init__(self, numbers, parsers, treebank, *, quick=False):
         self.numbers = numbers
         self.parsers = parsers
-        self.charts = [parser.charts(treebank) for parser in parsers]
+        self.charts = [parser.charts(treebank, quick=quick) for parser in parsers]
 
-    def brackets(self, row, *, quick):
+    def brackets(self, row):
         """Yield (member number, its brackets or None where it has no parse)."""
         pruned = self.charts[0].pruned(row)
         for number, parser, charts in zip(
             self.numbers, self.parsers, self.charts, strict=True
         ):
-            brackets = parser.bracket_marginals(charts, row, pruned=pruned, quick=quick)
-            yield number, brackets
+            yield number, parser.bracket_marginals(charts, row, pruned=pruned)
 
     def flat_tree(self, row):
         """Nodes of a flat tree, in the numbering of the first member."""

@@ -202,10 +202,10 @@ class VotingParser(ParserMixin, _BaseComposition):
             has a flat tree, and is counted in one :class:`ParseFailureWarning`.
         """
         X = self._check_sentences(X)
-        ballot = _Ballot(self.estimators_, self._shares(), X)
+        ballot = _Ballot(self.estimators_, self._shares(), X, quick=True)
 
         def tree(row):
-            brackets, left_out = ballot.count(row, quick=True)
+            brackets, left_out = ballot.count(row)
             if brackets is None:
                 return ballot.flat_tree(row), left_out
             return bracket_tree(ballot.table, brackets, self.bracket_penalty), left_out
@@ -264,13 +264,12 @@ class VotingParser(ParserMixin, _BaseComposition):
 class _Ballot:
     """Counts the votes of the members on the sentences of a treebank."""
 
-    def __init__(self, estimators, shares, X):
+    def __init__(self, estimators, shares, X, *, quick=False):
         voters = [k for k, share in enumerate(shares) if share > 0]
         self.n = len(voters)
         self.shares = shares[voters]
-        self.groups = [
-            group.charts(X) for group in group_members([estimators[k] for k in voters])
-        ]
+        groups = group_members([estimators[k] for k in voters])
+        self.groups = [group.charts(X, quick=quick) for group in groups]
         tables = {}
         for group in self.groups:
             for number, parser in zip(group.numbers, group.parsers, strict=True):
@@ -279,11 +278,11 @@ class _Ballot:
             [tables[k] for k in range(self.n)]
         )
 
-    def count(self, row, *, quick=False):
+    def count(self, row):
         """Weighted mean of the members' brackets, and who did not vote."""
         parts, left_out = [], []
         for group in self.groups:
-            for number, brackets in group.brackets(row, quick=quick):
+            for number, brackets in group.brackets(row):
                 if brackets is None:
                     left_out.append(number)
                 else:

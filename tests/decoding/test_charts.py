@@ -91,6 +91,36 @@ def test_pruned_chart_of_a_tiny_threshold_is_the_full_chart(seed):
 
 
 @pytest.mark.parametrize("draw", range(4))
+def test_single_precision_gives_six_digits(seed, draw):
+    rng = np.random.default_rng([seed, draw])
+    grammar = ref.random_grammar(rng)
+    pruner = ChartPruner(grammar, None)
+    treebank = Treebank(SENTENCES)
+    double = SentenceCharts(ChartModel(grammar, pruner), treebank)
+    single = SentenceCharts(ChartModel(grammar, pruner, np.float32), treebank)
+    for row in range(len(treebank)):
+        one, two = single.chart(row), double.chart(row)
+        assert one.inside.dtype == np.float32
+        np.testing.assert_allclose(one.posterior, two.posterior, rtol=SINGLE, atol=1e-6)
+        np.testing.assert_allclose(one.log_prob, two.log_prob, rtol=SINGLE)
+
+
+def test_what_single_precision_cannot_hold_is_done_again_in_double():
+    # The only root has 1e-60 of the weight of the other label of its span.
+    grammar = LPCFG.from_parameters(
+        binary={
+            ("S", "A", "A"): np.full((1, 1, 1), 1e-60),
+            ("T", "A", "A"): np.ones((1, 1, 1)),
+        },
+        lexical={("A", "x"): np.ones(1)},
+        root={"S": np.ones(1)},
+    )
+    model = ChartModel(grammar, ChartPruner(grammar, None), np.float32)
+    chart = SentenceCharts(model, Treebank([["x", "x"]])).chart(0)
+    np.testing.assert_allclose(chart.log_prob, -60 * np.log(10), rtol=SUM)
+
+
+@pytest.mark.parametrize("draw", range(4))
 def test_live_items_have_the_marginals_of_the_pruner(seed, draw):
     rng = np.random.default_rng([seed, draw])
     grammar = ref.random_grammar(rng, max_states=1)

@@ -25,6 +25,7 @@ from lpcfg_sk.persistence._codec import encode
 
 # A grammar of so few trees does not parse every sentence, and runs are cut short.
 pytestmark = [
+    pytest.mark.slow_without_jit,
     pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ParseFailureWarning"),
     pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ConvergenceWarning"),
 ]

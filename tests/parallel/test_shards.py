@@ -15,6 +15,8 @@ from lpcfg_sk import (
 )
 from lpcfg_sk.datasets import load_toy
 
+pytestmark = pytest.mark.slow_without_jit
+
 TREES = load_toy(120)
 
 
