@@ -120,8 +120,8 @@ def emit_table(table, *, as_json=False, index=True):
         return
     rounded = table.copy()
     for column in rounded.select_dtypes("number"):
-        values = rounded[column]
-        whole = np.all(np.mod(values.dropna(), 1) == 0)
+        values = rounded[column].to_numpy(dtype=float, na_value=np.nan)
+        whole = np.all(np.mod(values[~np.isnan(values)], 1) == 0)
         rounded[column] = [_number(v, whole) for v in values]
     emit(rounded.to_string(index=index))
 

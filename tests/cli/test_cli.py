@@ -4,10 +4,13 @@ import os
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from lpcfg_sk import WTA, Tree, load
 from lpcfg_sk._cli import main
+from lpcfg_sk._cli._common import emit_table
 from lpcfg_sk.datasets import load_toy
 
 
@@ -207,6 +210,29 @@ def test_demo_prints_a_table(capsys):
     rows = {row["model"]: row["f1"] for row in json.loads(out)}
     assert len(rows) >= 4
     assert rows["PCFG"] > 0
+    status, out, err = run(capsys, "demo", "--trees", 100)
+    assert status == 0, err
+    assert "Trained on 100 trees" in out
+    assert "Spectral, m=8" in out
+
+
+def test_tables_with_gaps(capsys):
+    table = pd.DataFrame(
+        {
+            "failures": pd.array([1, None], dtype="Int64"),
+            "f1": [81.25, np.nan],
+            "name": ["one", "two"],
+        },
+        index=["a", "b"],
+    )
+    emit_table(table)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines[1:]] == [
+        ["a", "1", "81.25", "one"],
+        ["b", "two"],
+    ]
+    emit_table(table, as_json=True)
+    assert json.loads(capsys.readouterr().out)[1]["failures"] is None
 
 
 @pytest.mark.parametrize(
