@@ -65,6 +65,13 @@ class SVTAMinimizer(BaseAutomatonCompressor):
     --------
     CPCompressor : Low-rank approximation of the rule tensor instead.
 
+    Notes
+    -----
+    With all states the values are those of the original up to rounding: on treebanks
+    to 1e-8 of each. Trees that repeat an unlikely rule many times, such as long lists,
+    can lose more, because the new states mix the old ones, and rounding errors in the
+    direction of likely rules grow from node to node.
+
     References
     ----------
     .. [1] Rabusseau, Balle and Cohen (2016). Low-rank approximation of weighted
