@@ -3,7 +3,8 @@
     python benchmarks/parser.py TRAIN DEV [--models PCFG EM ...]
 
 Each parser runs in a process of its own, once on a few trees to compile, then on all.
-Times are CPU seconds of one thread.
+Times are CPU seconds of one thread. F1 counts all sentences; EVALB leaves out those
+whose words differ, as when a tag makes a word punctuation on one side only.
 """
 
 import argparse
@@ -97,7 +98,8 @@ def main():
             "F1": 100 * interval.estimate,
             "low": 100 * interval.low,
             "high": 100 * interval.high,
-            "F1 <=40": summary.iloc[-1]["f1"],
+            "EVALB": summary.iloc[0]["f1"],
+            "EVALB <=40": summary.iloc[-1]["f1"],
             "fit CPU s": fit,
             "sentences / CPU s": speed,
             "peak MB": memory,
