@@ -186,7 +186,8 @@ def _frame(counts, params):
             f"the words of {n_error} of {len(status)} sentences differ between gold "
             f"and predicted; EVALB gives up after MAX_ERROR={params.max_error}, and "
             "the totals leave these sentences out. Check that both sides hold the same "
-            "sentences in the same order",
+            "sentences in the same order; a tag that the settings delete on one side "
+            "only (punctuation) takes a word away, too",
             TreebankWarning,
             stacklevel=3,
         )
