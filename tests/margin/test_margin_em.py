@@ -205,6 +205,7 @@ def test_mixed_data_adds_both_losses(grammar, trees):
     assert model.log_losses_[-1] == pytest.approx(loss / (10 + 0.5 * 20), rel=SUM)
 
 
+@pytest.mark.slow_without_jit
 def test_implicit_chain_equals_explicit_normal_form(grammar, seed):
     """Theorem 1 on 2,000 derivations, with zero and tiny probabilities."""
     rng = np.random.default_rng(seed)
@@ -287,6 +288,7 @@ def test_treebank_grammar_with_several_roots():
     assert np.isfinite(model.score_samples(Treebank(trees))).all()
 
 
+@pytest.mark.slow_without_jit
 def test_grid_search_over_s(grammar, trees):
     X = as_treebank(grammar, trees).unparsed()
     search = GridSearchCV(
@@ -296,6 +298,7 @@ def test_grid_search_over_s(grammar, trees):
     assert clone(search.best_estimator_).get_params()["s"] == search.best_params_["s"]
 
 
+@pytest.mark.slow_without_jit
 def test_restarts_keep_the_best(grammar, trees):
     X = as_treebank(grammar, trees).unparsed()
     one = MarginEMPCFG(grammar, random_state=0, tol=1e-3).fit(X)
