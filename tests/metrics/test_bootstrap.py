@@ -95,6 +95,7 @@ def test_paired_systems_without_difference():
     assert swapped.p_value == 1.0
 
 
+@pytest.mark.slow_without_jit
 def test_p_values_are_uniform_under_the_null():
     rng = np.random.default_rng(0)
     p_values = []
