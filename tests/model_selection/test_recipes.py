@@ -65,6 +65,7 @@ def test_the_page_compiles():
         compile(recipe, str(PAGE), "exec")
 
 
+@pytest.mark.slow_without_jit
 def test_cross_validation_is_a_mean_of_folds():
     parser = make_parser(PCFG())
     scores = cross_val_score(parser, TREES, cv=2)
@@ -88,6 +89,7 @@ def test_another_scorer():
     assert np.all(many < 0)
 
 
+@pytest.mark.slow_without_jit
 def test_states_and_smoothing_of_the_spectral_learner(tmp_path):
     memory = Memory(tmp_path, verbose=0)
     learner = SpectralLPCFG(m_max=4, memory=memory)
@@ -102,6 +104,7 @@ def test_states_and_smoothing_of_the_spectral_learner(tmp_path):
     assert cached.best_estimator_[-1].m == 4
 
 
+@pytest.mark.slow_without_jit
 def test_random_search_over_pivots():
     search = RandomizedSearchCV(
         make_parser(PivotLPCFG(m=2)),
@@ -115,6 +118,7 @@ def test_random_search_over_pivots():
     assert set(table.columns[:2]) == {"scaling", "min_count"}
 
 
+@pytest.mark.slow_without_jit
 def test_templates_are_a_parameter():
     templates = [["rule", "word"], "cohen2013"]
     search = GridSearchCV(
@@ -128,6 +132,7 @@ def test_templates_are_a_parameter():
     assert few["inside"].n_features_out_ < all_["inside"].n_features_out_
 
 
+@pytest.mark.slow_without_jit
 def test_halving_gives_good_settings_more_trees():
     search = HalvingGridSearchCV(
         make_parser(PCFG()),
