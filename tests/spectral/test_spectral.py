@@ -77,6 +77,7 @@ def test_exact_moments_give_the_exact_marginals(finite):
         )
 
 
+@pytest.mark.slow_without_jit
 def test_error_falls_as_one_over_root_m(finite):
     """Multinomial counts over all trees are an i.i.d. sample of any size."""
     _, trees, p = finite
