@@ -56,6 +56,7 @@ def test_zeros_stay_harmless():
     assert divergence(i, i, i, np.ones(1), a, a, a) == np.inf
 
 
+@pytest.mark.slow_without_jit
 def test_against_pyttb(tensor):
     ttb = pytest.importorskip("pyttb")
     t, entries = tensor
