@@ -76,6 +76,7 @@ def test_what_can_be_minimised():
         SVTAMinimizer().fit()
 
 
+@pytest.mark.slow_without_jit
 def test_grammars_with_latent_states(seed):
     grammar = random_grammar(np.random.default_rng(seed)).normalized()
     model = SVTAMinimizer(grammar, gamma="max").fit()
