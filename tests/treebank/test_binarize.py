@@ -69,6 +69,7 @@ def test_heads_of_a_corpus_survive(wsj_dev, direction):
     assert heads(binary, of_a_node) == heads(wsj_dev, np.full(wsj_dev.n_nodes, True))
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize(
     ("direction", "vertical"), [("right", 1), ("left", 3), ("head", 2)]
 )
@@ -83,6 +84,7 @@ def test_a_tree_100000_deep(direction, vertical):
         assert unbinarize(binary) == treebank
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("direction", ["right", "left", "head"])
 def test_a_node_with_50000_children(direction):
     n = 50_000
@@ -96,6 +98,7 @@ def test_a_node_with_50000_children(direction):
         TreeBinarizer(direction, horizontal=None).fit_transform(treebank)
 
 
+@pytest.mark.slow_without_jit
 def test_endless_vertical_memory_is_refused():
     treebank = Treebank(["(X (A a) " * 20_000 + "(A a)" + ")" * 20_000])
     assert unbinarize(TreeBinarizer(vertical=50).fit_transform(treebank)) == treebank
