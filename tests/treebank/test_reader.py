@@ -281,6 +281,7 @@ def test_blocks_do_not_show(block, monkeypatch):
 # -- limits ------------------------------------------------------------------------
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize(
     "text",
     [
