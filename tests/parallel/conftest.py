@@ -32,7 +32,8 @@ def cluster():
             n_workers=2,
             processes=True,
             threads_per_worker=1,
-            dashboard_address=None,
+            # Any free port: another run of the tests may have the usual one.
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.ERROR,
         ) as cluster,
         distributed.Client(cluster) as client,
