@@ -11,14 +11,12 @@ text = st.text(alphabet="AB+@|^~\\-<0", max_size=4) | st.text(max_size=3)
 texts = st.lists(text, max_size=3)
 
 
-@pytest.mark.slow_without_jit
 @given(st.lists(text, min_size=1, max_size=4), st.booleans(), texts)
 def test_nodes_are_read_as_written(chain, marked, ancestors):
     label = encode_label(chain, marked=marked, ancestors=ancestors)
     assert decode_label(label) == (False, tuple(chain))
 
 
-@pytest.mark.slow_without_jit
 @given(text, texts, st.lists(text | st.none(), max_size=3))
 def test_intermediate_nodes_are_read_as_written(owner, ancestors, siblings):
     label = encode_label(
@@ -27,7 +25,6 @@ def test_intermediate_nodes_are_read_as_written(owner, ancestors, siblings):
     assert decode_label(label) == (True, (owner,))
 
 
-@pytest.mark.slow_without_jit
 @given(
     st.tuples(st.lists(text, min_size=1, max_size=3), st.booleans(), texts),
     st.tuples(st.lists(text, min_size=1, max_size=3), st.booleans(), texts),
