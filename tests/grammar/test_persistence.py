@@ -86,7 +86,7 @@ def test_foreign_files_are_refused(tmp_path):
 def test_other_kinds_and_newer_versions_are_refused(tmp_path):
     path = tmp_path / "other"
     save_arrays(path, "WTA", 1, {}, {})
-    with pytest.raises(ValueError, match="holds a WTA, but a LPCFG"):
+    with pytest.raises(ValueError, match="holds a WTA; expected: LPCFG"):
         LPCFG.load(path)
     save_arrays(path, "LPCFG", 99, {}, {})
     with pytest.raises(ValueError, match="version 99"):
