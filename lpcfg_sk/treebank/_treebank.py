@@ -3,24 +3,22 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 import numpy as np
-import pandas as pd
-import scipy.sparse
 
 from lpcfg_sk.treebank._columns import (
     NODE_COLUMNS,
     TOKEN_COLUMNS,
     columns_of_objects,
     columns_of_strings,
-    empty_columns,
     kind_of,
 )
+from lpcfg_sk.treebank._frame import node_frame
 from lpcfg_sk.treebank._indexing import (
     compact_ids,
     ranges,
     row_numbers,
     translate,
-    union_of_tables,
 )
+from lpcfg_sk.treebank._joining import joined_columns
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 
@@ -103,7 +101,7 @@ class Treebank(Sequence):
             self._adopt(parts[0])
         else:
             banks = [Treebank._from_state(part) for part in parts]
-            self._adopt(dict(concatenate(banks).__dict__))
+            self._adopt(joined_columns(banks))
 
     # -- construction ----------------------------------------------------------
 
@@ -394,25 +392,7 @@ class Treebank(Sequence):
         1     0     1       0    NP      0     1     a
         2     0     2       0    VP      1     2     b
         """
-        counts = np.diff(self.node_offsets)
-        tree = np.repeat(np.arange(len(self)), counts)
-        names = np.array([*self.labels.strings, None], dtype=object)
-        token = np.full(self.n_nodes, None, dtype=object)
-        leaves = self.size == 1
-        strings = np.array([*self.tokens.strings, None], dtype=object)
-        position = self.token_offsets[tree[leaves]] + self.start[leaves]
-        token[leaves] = strings[self.token[position]]
-        return pd.DataFrame(
-            {
-                "tree": tree,
-                "node": np.arange(self.n_nodes) - self.node_offsets[tree],
-                "parent": self.parent,
-                "label": pd.array(names[self.label], dtype="string"),
-                "start": self.start,
-                "stop": self.stop,
-                "token": pd.array(token, dtype="string"),
-            }
-        )
+        return node_frame(self)
 
     def write(self, path, **options):
         """Write one bracketed tree a line.
@@ -578,47 +558,7 @@ def concatenate(treebanks):
     >>> len(concatenate([Treebank(["(S (A a) (B b))"]), Treebank([["a", "b"]])]))
     2
     """
-    banks = list(treebanks)
-    if not banks:
-        return Treebank._from_state(empty_columns())
-    labels, label_maps = union_of_tables([b.labels for b in banks])
-    tokens, token_maps = union_of_tables([b.tokens for b in banks])
-    if all(b.words is b.tokens for b in banks):
-        words, word_maps = tokens, token_maps
-    else:
-        words, word_maps = union_of_tables([b.words for b in banks])
-    state = {
-        name: np.concatenate([getattr(b, name) for b in banks])
-        for name in ("size", "parent", "start", "stop")
-    }
-    for name, maps in (("label", label_maps), ("tag", label_maps)):
-        state[name] = np.concatenate(
-            [translate(getattr(b, name), m) for b, m in zip(banks, maps, strict=True)]
-        )
-    state["token"] = np.concatenate(
-        [translate(b.token, m) for b, m in zip(banks, token_maps, strict=True)]
-    )
-    state["word"] = np.concatenate(
-        [translate(b.word, m) for b, m in zip(banks, word_maps, strict=True)]
-    )
-    for name in ("node_offsets", "token_offsets"):
-        counts = np.concatenate([np.diff(getattr(b, name)) for b in banks])
-        state[name] = np.concatenate([[0], np.cumsum(counts)])
-    shared = [k for k in banks[0].blocks if all(k in b.blocks for b in banks)]
-    state["blocks"] = {
-        k: (
-            np.concatenate([b.blocks[k] for b in banks])
-            if isinstance(banks[0].blocks[k], np.ndarray)
-            else scipy.sparse.vstack([b.blocks[k] for b in banks], format="csr")
-        )
-        for k in shared
-    }
-    state["block_names"] = {
-        k: v for k, v in banks[0].block_names.items() if k in shared
-    }
-    state.update(labels=labels, tokens=tokens, words=words)
-    state["binarized"] = all(b.binarized for b in banks)
-    return Treebank._from_state(state)
+    return Treebank._from_state(joined_columns(list(treebanks)))
 
 
 def _restore(state):
