@@ -5,6 +5,26 @@ import numpy as np
 from lpcfg_sk.treebank._symbols import SymbolTable
 
 
+def row_key(key, n):
+    """Take an index apart: a row number, a slice, or what :func:`row_numbers` takes.
+
+    scikit-learn indexes by ``[rows, ...]`` what has a shape.
+    """
+    if isinstance(key, tuple):
+        if len(key) != 2 or key[1] is not Ellipsis:
+            raise IndexError(
+                "a treebank has one axis; index it by an int, a slice, a list of "
+                "ints, or an integer or boolean array"
+            )
+        key = key[0]
+    if isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_):
+        row = int(key)
+        if not -n <= row < n:
+            raise IndexError(f"row {row} of a treebank with {n} rows")
+        return row % n
+    return key
+
+
 def row_numbers(key, n):
     """Turn any one-dimensional index into non-negative row numbers."""
     rows = np.asarray(key)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lpcfg_sk._parallel import map_chunks
-from lpcfg_sk.treebank._indexing import row_numbers
+from lpcfg_sk.treebank._indexing import row_key, row_numbers
 from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._storage import is_saved, saved_length
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
@@ -122,24 +122,14 @@ class ShardedTreebank(Sequence):
         return int(self.offsets[-1])
 
     def __getitem__(self, key):
-        if isinstance(key, tuple):
-            if len(key) != 2 or key[1] is not Ellipsis:
-                raise IndexError(
-                    "a treebank has one axis; index it by an int, a slice, a list of "
-                    "ints, or an integer or boolean array"
-                )
-            key = key[0]
-        if isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_):
-            return self._tree(int(key))
+        key = row_key(key, len(self))
+        if type(key) is int:
+            return self._tree(key)
         if isinstance(key, slice):
             return self._take(np.arange(*key.indices(len(self))))
         return self._take(row_numbers(key, len(self)))
 
     def _tree(self, row):
-        n = len(self)
-        if not -n <= row < n:
-            raise IndexError(f"row {row} of a treebank with {n} rows")
-        row %= n
         shard = int(np.searchsorted(self.offsets, row, side="right")) - 1
         row -= int(self.offsets[shard])
         return self._shards[shard].load(slice(row, row + 1))[0]

@@ -15,6 +15,7 @@ from lpcfg_sk.treebank._frame import node_frame
 from lpcfg_sk.treebank._indexing import (
     compact_ids,
     ranges,
+    row_key,
     row_numbers,
     translate,
 )
@@ -275,15 +276,9 @@ class Treebank(Sequence):
         return len(self.node_offsets) - 1
 
     def __getitem__(self, key):
-        if isinstance(key, tuple):
-            if len(key) != 2 or key[1] is not Ellipsis:
-                raise IndexError(
-                    "a treebank has one axis; index it by an int, a slice, a list of "
-                    "ints, or an integer or boolean array"
-                )
-            key = key[0]
-        if isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_):
-            return self._tree(int(key))
+        key = row_key(key, len(self))
+        if type(key) is int:
+            return self._tree(key)
         if isinstance(key, slice):
             begin, end, step = key.indices(len(self))
             if step == 1:
@@ -292,10 +287,6 @@ class Treebank(Sequence):
         return self._gather(row_numbers(key, len(self)))
 
     def _tree(self, row):
-        n = len(self)
-        if not -n <= row < n:
-            raise IndexError(f"row {row} of a treebank with {n} rows")
-        row %= n
         nodes = slice(*self.node_offsets[row : row + 2])
         tokens = slice(*self.token_offsets[row : row + 2])
         names = (*self.labels.strings, None)
