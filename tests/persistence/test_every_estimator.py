@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 import lpcfg_sk
 from lpcfg_sk import RareWords, SpectralLPCFG, load, make_parser, save
 from tests.persistence import models
-from tests.tolerances import SUM
+from tests.tolerances import ITERATIVE
 
 FILES = Path(__file__).parent / "files"
 
@@ -45,14 +45,15 @@ def test_files_of_version_1_are_read(name):
     expected = json.loads((FILES / f"{name}.json").read_text())
     found = json.loads(json.dumps(models.answers(name, value)))
     assert found.keys() == expected.keys()
+    # Other versions of numpy and numba may add in another order, in single precision.
     for method, answer in expected.items():
         if isinstance(answer[0], list) and isinstance(answer[0][0], str):
             assert found[method][:2] == answer[:2]
             assert found[method][2].keys() == answer[2].keys()
             for block, sizes in answer[2].items():
-                np.testing.assert_allclose(found[method][2][block], sizes, rtol=SUM)
+                np.testing.assert_allclose(found[method][2][block], sizes, rtol=ITERATIVE)
         else:
-            np.testing.assert_allclose(found[method], answer, rtol=SUM)
+            np.testing.assert_allclose(found[method], answer, rtol=ITERATIVE)
 
 
 def test_shared_objects_stay_shared(tmp_path):
