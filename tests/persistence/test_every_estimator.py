@@ -51,7 +51,8 @@ def test_files_of_version_1_are_read(name):
             assert found[method][:2] == answer[:2]
             assert found[method][2].keys() == answer[2].keys()
             for block, sizes in answer[2].items():
-                np.testing.assert_allclose(found[method][2][block], sizes, rtol=ITERATIVE)
+                got = found[method][2][block]
+                np.testing.assert_allclose(got, sizes, rtol=ITERATIVE)
         else:
             np.testing.assert_allclose(found[method], answer, rtol=ITERATIVE)
 
