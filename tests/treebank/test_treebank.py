@@ -7,7 +7,9 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse
+import sklearn
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -18,6 +20,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline
 from sklearn.utils import resample, shuffle
 from sklearn.utils._indexing import _safe_indexing
+from sklearn.utils.fixes import parse_version
 
 import lpcfg_sk
 from lpcfg_sk import Tree, Treebank
@@ -294,9 +297,13 @@ def test_scikit_learn_slices_treebanks(treebank):
     assert clone(pipe).fit(X).score(X) == pipe.fit(X).score(X)
 
 
+@pytest.mark.xfail(
+    parse_version(sklearn.__version__) < parse_version("1.8"),
+    raises=UnsetMetadataPassedError,
+    reason="older searches do not route weights to the score of a Pipeline's last step",
+    strict=False,
+)
 def test_metadata_routing_slices_weights(treebank):
-    import sklearn
-
     X = concatenate([treebank] * 4)
     with sklearn.config_context(enable_metadata_routing=True):
         last = (
