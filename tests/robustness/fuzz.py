@@ -118,7 +118,9 @@ class Loader:
         self.path = folder / "model"
         self.goods = {}
         for name in models.MAKERS:
-            models.write(name, models.make(name), self.path)
+            value = models.make(name)
+            models.answers(name, value)  # compiles what a loaded one is asked
+            models.write(name, value, self.path)
             self.goods[name] = self.path.read_bytes(), self._content(name)
 
     def _content(self, name):
