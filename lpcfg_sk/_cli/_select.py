@@ -47,5 +47,7 @@ def run(arguments):
             cv=arguments.cv,
             scoring=f1,
             refit=False,
+            # Arguments that no fit takes are one error, not one a fit.
+            error_score="raise",
         ).fit(treebank)
     emit_table(results_table(search), as_json=arguments.json, index=False)

@@ -172,6 +172,19 @@ def test_evaluate_in_three_layouts(folder, capsys):
 
 
 @pytest.mark.slow_without_jit
+@pytest.mark.parametrize(
+    ("flag", "value"), [("--seed", -1), ("--vertical", 0), ("--horizontal", -1)]
+)
+def test_select_says_once_what_no_fit_takes(folder, capsys, flag, value):
+    status, _, err = run(
+        capsys, "select", folder / "train.ptb", "-m", "1,2", "--cv", 2, flag, value
+    )
+    assert status == 1
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    assert "fits failed" not in err
+
+
 def test_select_and_inspect(folder, capsys):
     status, out, err = run(
         capsys,
