@@ -1,12 +1,14 @@
 import sys
 import time
 import warnings
+from itertools import islice
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
+from sklearn.utils.parallel import Parallel, delayed
 
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.metrics import bootstrap_ci, paired_bootstrap
@@ -36,6 +38,7 @@ def compare(
     cv=3,
     test=None,
     confidence=0.95,
+    n_jobs=None,
     verbose=0,
     random_state=0,
 ):
@@ -54,6 +57,9 @@ def compare(
         Trees to test on instead of cross-validation.
     confidence : float, default=0.95
         Confidence of the interval of the F1, by resampling sentences.
+    n_jobs : int, default=None
+        Number of fits at the same time, each in a process of its own, as in
+        ``GridSearchCV``. Only the times depend on it.
     verbose : int, default=0
         Whether to say on standard error which parser is at work.
     random_state : int, RandomState instance or None, default=0
@@ -94,13 +100,11 @@ def compare(
         test = check_treebank(test, estimator="compare", parsed=True)
         parts = [(treebank, test)]
     gold = concatenate([held for _, held in parts])
+    tasks = _tasks(estimators, parts, verbose)
+    found = iter(Parallel(n_jobs=n_jobs)(delayed(_measure)(*task) for task in tasks))
     rows, first = {}, None
-    for name, estimator in estimators.items():
-        measured = []
-        for number, (fit, held) in enumerate(parts, start=1):
-            if verbose:
-                sys.stderr.write(f"compare: {name}, {number} of {len(parts)}\n")
-            measured.append(_measure(estimator, fit, held))
+    for name in estimators:
+        measured = list(islice(found, len(parts)))
         predicted = concatenate([m.pop("predicted") for m in measured])
         rows[name] = _row(gold, predicted, measured, confidence, random_state)
         if first is None:
@@ -116,6 +120,14 @@ def compare(
     table.index.name = "model"
     whole = {"failures": "Int64", "parameters": "Int64"}
     return table.astype(whole)
+
+
+def _tasks(estimators, parts, verbose):
+    for name, estimator in estimators.items():
+        for number, (fit, held) in enumerate(parts, start=1):
+            if verbose:
+                sys.stderr.write(f"compare: {name}, {number} of {len(parts)}\n")
+            yield estimator, fit, held
 
 
 def _measure(estimator, fit, held):
