@@ -458,15 +458,16 @@ def test_weights_that_cancel():
 @pytest.mark.parametrize("method", ["auto", "inner", "difference"])
 @pytest.mark.parametrize("labels", [None, "XY"])
 def test_distance_by_enumeration(rng, labels, method):
-    f = random_wta(rng, 3, scale=0.05, labels=labels)
-    g = random_wta(rng, 2, scale=0.05, labels=labels, words="bc")
+    # What trees of five and more inner nodes add is below 1e-10.
+    f = random_wta(rng, 3, scale=0.02, labels=labels)
+    g = random_wta(rng, 2, scale=0.02, labels=labels, words="bc")
     trees = Treebank(all_trees(4, "abc", labels or "X"))
     a, b = f.value(trees), g.value(trees)
     np.testing.assert_allclose(
-        f.distance(g, method=method), np.linalg.norm(a - b), rtol=1e-4
+        f.distance(g, method=method), np.linalg.norm(a - b), rtol=SUM
     )
-    np.testing.assert_allclose(f.norm(), np.linalg.norm(a), rtol=1e-4)
-    np.testing.assert_allclose(f.inner_product(g), a @ b, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(f.norm(), np.linalg.norm(a), rtol=SUM)
+    np.testing.assert_allclose(f.inner_product(g), a @ b, rtol=SUM)
 
 
 def test_small_distances_do_not_cancel(rng):
