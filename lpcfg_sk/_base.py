@@ -167,6 +167,12 @@ class BaseLPCFG(ParserMixin, TransformerMixin, BaseEstimator):
             One tree a row over the original tokens, not binarised. A sentence
             without a parse has a flat tree, and is counted in one
             :class:`ParseFailureWarning`.
+
+        Notes
+        -----
+        Marginals that only choose brackets ("mbr", "max-marginal") are computed in
+        single precision where no parameter is negative; what :meth:`marginals` and
+        :meth:`span_marginals` return is in double.
         """
         X = self._check_sentences(X)
         trees, failed = self._parser().predict(X, n_jobs=self.n_jobs)

@@ -239,6 +239,9 @@ class SentenceCharts:
         taken as one of the open classes. Else its sentence has no tree.
     quick : bool, default=False
         Whether values that are right to about the threshold of the pruner will do.
+    exact : ChartModel, default=None
+        The same grammar in double precision, for sentences that `model` in single
+        precision cannot hold.
 
     Attributes
     ----------
@@ -246,8 +249,9 @@ class SentenceCharts:
         Number of given tags that no nonterminal of the grammar has; they are ignored.
     """
 
-    def __init__(self, model, treebank, *, open_class=True, quick=False):
+    def __init__(self, model, treebank, *, open_class=True, quick=False, exact=None):
         self.model = model
+        self.exact = model if exact is None else exact
         self.quick = quick
         self.open_class = open_class
         self.treebank = treebank.unparsed()
@@ -286,10 +290,8 @@ class SentenceCharts:
         begin, end = self.treebank.token_offsets[row : row + 2]
         sentence = (pruned, self._words[begin:end], f"row {row}")
         chart = self.model.inside_outside(*sentence, outside=outside)
-        if self.model.dtype == np.float32 and not chart.usable:
-            # Out of the range of single precision, which double may still hold.
-            model = ChartModel(self.model.grammar, self.model.pruner)
-            chart = model.inside_outside(*sentence, outside=outside)
+        if self.exact is not self.model and not chart.usable:
+            chart = self.exact.inside_outside(*sentence, outside=outside)
         return chart
 
 

@@ -94,9 +94,11 @@ class Parser:
         SentenceCharts
         """
         model = self.model
-        if quick and not self.signed:
+        if quick and not (self.signed or self.prunes_itself):
             model = ChartModel(self.grammar, model.pruner, np.float32)
-        charts = SentenceCharts(model, treebank, open_class=open_class, quick=quick)
+        charts = SentenceCharts(
+            model, treebank, open_class=open_class, quick=quick, exact=self.model
+        )
         if charts.n_unknown_tags:
             warnings.warn(
                 f"{charts.n_unknown_tags} given tags were never seen in training and "

@@ -115,8 +115,12 @@ def test_what_single_precision_cannot_hold_is_done_again_in_double():
         lexical={("A", "x"): np.ones(1)},
         root={"S": np.ones(1)},
     )
-    model = ChartModel(grammar, ChartPruner(grammar, None), np.float32)
-    chart = SentenceCharts(model, Treebank([["x", "x"]])).chart(0)
+    pruner = ChartPruner(grammar, None)
+    single = ChartModel(grammar, pruner, np.float32)
+    double = ChartModel(grammar, pruner)
+    X = Treebank([["x", "x"]])
+    assert not SentenceCharts(single, X).chart(0).usable
+    chart = SentenceCharts(single, X, exact=double).chart(0)
     np.testing.assert_allclose(chart.log_prob, -60 * np.log(10), rtol=SUM)
 
 
