@@ -117,14 +117,16 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
     assert _fingerprint(model) == before
 
 
+# Python takes no notice of Ctrl-C where its parent does not, as in a background job.
 _LONG_FIT = """
-import sys, warnings
+import signal, warnings
+signal.signal(signal.SIGINT, signal.default_int_handler)
 warnings.simplefilter("ignore")
 from lpcfg_sk import EMLPCFG, make_parser
 from lpcfg_sk.datasets import load_toy
 X = load_toy(200)
 learner = EMLPCFG(2, max_iter=1, tol=None, validation_fraction=None, n_jobs=2)
-make_parser(learner).fit(X[:20])
+make_parser(learner).fit(X[:20]).predict(X[:2])
 learner.set_params(max_iter=10**9)
 parser = make_parser(learner)
 print("fitting", flush=True)
