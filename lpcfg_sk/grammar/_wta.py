@@ -13,7 +13,7 @@ from lpcfg_sk.grammar._wta_chart import SpanChart
 from lpcfg_sk.grammar._wta_convert import automaton_of_grammar, grammar_of_automaton
 from lpcfg_sk.grammar._wta_files import automaton_data, automaton_parts
 from lpcfg_sk.grammar._wta_sums import SumsOverTrees
-from lpcfg_sk.grammar._wta_values import tree_log_values
+from lpcfg_sk.grammar._wta_values import tree_condition_numbers, tree_log_values
 from lpcfg_sk.treebank import SymbolTable
 from lpcfg_sk.utils._validation import check_treebank
 
@@ -242,13 +242,13 @@ class WTA(SumsOverTrees):
         log : ndarray of float64, shape (n_trees,)
             Natural logarithm of the absolute value of f(t), -inf where the sign is 0.
         """
+        return tree_log_values(*self._on_trees(X), n_jobs=n_jobs)
+
+    def _on_trees(self, X):
         X = check_treebank(
             X, estimator="WTA", parsed=True, binary=True, allow_empty=True
         )
-        label, word = self._encode(X)
-        return tree_log_values(
-            self.alpha, self.tensors, self.omega_matrix, X, label, word, n_jobs=n_jobs
-        )
+        return self.alpha, self.tensors, self.omega_matrix, X, *self._encode(X)
 
     def value(self, X, *, n_jobs=None):
         """Value f(t) of each tree.
@@ -268,6 +268,27 @@ class WTA(SumsOverTrees):
         sign, log = self.log_value(X, n_jobs=n_jobs)
         with np.errstate(over="ignore"):
             return sign * np.exp(log)
+
+    def condition_numbers(self, X, *, n_jobs=None):
+        """How much rounding errors of the states' vectors grow in each tree's value.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees; a leaf is a pre-terminal over a word.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_trees,)
+            ``κ(t) = Σ_v ‖α(c_v)‖ ‖ω(t_v)‖ / |f(t)|`` over the nodes v of
+            t = c_v[t_v], inf where f(t) = 0. To first order, a relative error ε in
+            the vector of every node changes f(t) by at most κ(t) ε of itself, so
+            about 16 − log₁₀ κ(t) of its digits are good. It depends on the basis of
+            the states.
+        """
+        return tree_condition_numbers(*self._on_trees(X), n_jobs=n_jobs)
 
     def span_charts(self, X, *, max_memory=2**31):
         """Yield the chart of each sentence, over all its trees.

@@ -1,13 +1,11 @@
 """Values of trees under a tree automaton, many nodes at a time."""
 
-from itertools import pairwise
-
 import numpy as np
 
 from lpcfg_sk._kernels._wta import node_heights, rescale_rows
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 
-__all__ = ["tree_log_values"]
+__all__ = ["tree_condition_numbers", "tree_log_values"]
 
 #: Numbers (nodes × states) that one chunk of trees keeps in memory.
 _CHUNK_NUMBERS = 4_000_000
@@ -44,12 +42,40 @@ def tree_log_values(alpha, tensors, omega, X, label, word, *, n_jobs=None):
     log : ndarray of float64, shape (n_trees,)
         -inf where the sign is 0.
     """
+    columns = _over_chunks(_values, alpha, tensors, omega, X, label, word, n_jobs)
+    return columns or (np.zeros(0), np.zeros(0))
+
+
+def tree_condition_numbers(alpha, tensors, omega, X, label, word, *, n_jobs=None):
+    """Condition number Σ_v ‖α(c_v)‖ ‖ω(t_v)‖ / |f(t)| of each tree's value.
+
+    The sum is over the nodes v of t = c_v[t_v]. As f(t) = α(c_v)ᵀω(t_v), each term
+    is one over the cosine of an angle, and vectors of length 1 are enough.
+
+    Parameters
+    ----------
+    alpha, tensors, omega, X, label, word, n_jobs
+        As in `tree_log_values`.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_trees,)
+        inf where the value is zero.
+    """
+    columns = _over_chunks(
+        _condition_numbers, alpha, tensors, omega, X, label, word, n_jobs
+    )
+    return columns[0] if columns else np.zeros(0)
+
+
+def _over_chunks(function, alpha, tensors, omega, X, label, word, n_jobs):
+    """Concatenated columns of a function of chunks of trees."""
     omega = np.vstack([omega, np.zeros(len(alpha))])
 
-    def values(begin, end):
+    def of_chunk(begin, end):
         nodes = slice(*X.node_offsets[[begin, end]])
         tokens = slice(*X.token_offsets[[begin, end]])
-        return _values(
+        return function(
             alpha,
             tensors,
             omega[word[tokens]],
@@ -59,34 +85,58 @@ def tree_log_values(alpha, tensors, omega, X, label, word, *, n_jobs=None):
         )
 
     chunks = cut_by_work(np.diff(X.node_offsets) * len(alpha), _CHUNK_NUMBERS)
-    parts = list(map_chunks(values, chunks, n_jobs=n_jobs))
-    if not parts:
-        return np.zeros(0), np.zeros(0)
+    parts = list(map_chunks(of_chunk, chunks, n_jobs=n_jobs))
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
 def _values(alpha, tensors, leaves, node_offsets, size, label):
+    vectors, scale, _ = _inside(tensors, leaves, node_offsets, size, label)
+    root = node_offsets[:-1]
+    value = vectors[root] @ alpha
+    with np.errstate(divide="ignore"):
+        log = np.log(np.abs(value)) + scale[root]
+    return np.where(log > -np.inf, np.sign(value), 0.0), log
+
+
+def _condition_numbers(alpha, tensors, leaves, node_offsets, size, label):
+    inside, _, levels = _inside(tensors, leaves, node_offsets, size, label)
+    outside = np.zeros_like(inside)
+    outside[node_offsets[:-1]] = alpha
+    to_left, to_right = (
+        [t.permuted(axes) for t in tensors] for axes in ((1, 0, 2), (2, 0, 1))
+    )
+    for nodes in reversed(levels[1:]):
+        left = nodes + 1
+        right = left + size[left]
+        above = outside[nodes]
+        rescale_rows(above, np.zeros(len(nodes)))
+        outside[left] = _apply(to_left, label[nodes], above, inside[right])
+        outside[right] = _apply(to_right, label[nodes], above, inside[left])
+    rescale_rows(outside, np.zeros(len(outside)))
+    value = np.abs(np.einsum("vi,vi->v", outside, inside))
+    length = np.linalg.norm(outside, axis=1) * np.linalg.norm(inside, axis=1)
+    terms = np.divide(length, value, out=np.full(len(value), np.inf), where=value > 0)
+    return (np.add.reduceat(terms, node_offsets[:-1]),)
+
+
+def _inside(tensors, leaves, node_offsets, size, label):
+    """Rescaled ω(t_v) of all nodes, their log scales, and the nodes by height."""
     height = node_heights(node_offsets, size)
     order = np.argsort(height, kind="stable")
-    ends = np.cumsum(np.bincount(height))
-    vectors = np.empty((len(size), len(alpha)))
+    levels = np.split(order, np.cumsum(np.bincount(height))[:-1])
+    vectors = np.empty((len(size), leaves.shape[1]))
     scale = np.zeros(len(size))
     rows, log_scale = np.array(leaves), np.zeros(len(leaves))
     rescale_rows(rows, log_scale)
-    vectors[order[: ends[0]]], scale[order[: ends[0]]] = rows, log_scale
-    for lo, hi in pairwise(ends):
-        nodes = order[lo:hi]
+    vectors[levels[0]], scale[levels[0]] = rows, log_scale
+    for nodes in levels[1:]:
         left = nodes + 1
         right = left + size[left]
         rows = _apply(tensors, label[nodes], vectors[left], vectors[right])
         log_scale = scale[left] + scale[right]
         rescale_rows(rows, log_scale)
         vectors[nodes], scale[nodes] = rows, log_scale
-    root = node_offsets[:-1]
-    value = vectors[root] @ alpha
-    with np.errstate(divide="ignore"):
-        log = np.log(np.abs(value)) + scale[root]
-    return np.where(log > -np.inf, np.sign(value), 0.0), log
+    return vectors, scale, levels
 
 
 def _apply(tensors, label, left, right):

@@ -69,8 +69,10 @@ class SVTAMinimizer(BaseAutomatonCompressor):
     -----
     With all states the values are those of the original up to rounding: on treebanks
     to 1e-8 of each. Trees that repeat an unlikely rule many times, such as long lists,
-    can lose more, because the new states mix the old ones, and rounding errors in the
-    direction of likely rules grow from node to node.
+    can lose more: the new states mix the old ones, and rounding errors in the
+    direction of likely rules grow from node to node. As the states of an SVTA are
+    unique up to sign, this is not a matter of how they are computed;
+    :meth:`WTA.condition_numbers` tells which trees are concerned.
 
     References
     ----------

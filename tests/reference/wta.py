@@ -66,6 +66,23 @@ def vector(tree, T, omega):
     return np.einsum("ijk,j,k->i", tensor, left, right)
 
 
+def condition_number(tree, alpha, T, omega):
+    """Σ ‖α(c)‖ ‖ω(t')‖ / |f(t)| over all t = c[t'], from the root down."""
+    above, terms = [(tree, alpha)], []
+    value = abs(alpha @ vector(tree, T, omega))
+    while above:
+        node, outside = above.pop()
+        inside = vector(node, T, omega)
+        terms.append(np.linalg.norm(outside) * np.linalg.norm(inside) / value)
+        if len(node.children) == 2:
+            left, right = node.children
+            tensor = T[node.label] if isinstance(T, dict) else T
+            through = np.einsum("ijk,i->jk", tensor, outside)
+            above.append((left, through @ vector(right, T, omega)))
+            above.append((right, vector(left, T, omega) @ through))
+    return sum(terms)
+
+
 def contract(t1, x, y, t2):
     return np.einsum("ijk,jl,km,nlm->in", t1, x, y, t2, optimize=True)
 
