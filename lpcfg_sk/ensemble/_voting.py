@@ -166,26 +166,35 @@ class VotingParser(ParserMixin, _BaseComposition):
                     f"member {name!r} is no parser; use make_parser(...), a learner, "
                     "or 'drop'"
                 )
-        if self.weights is not None:
-            weights = np.asarray(self.weights, dtype=float)
-            if weights.shape != (len(names),):
-                raise ValueError(
-                    f"weights has shape {weights.shape}, expected one weight for each "
-                    f"of the {len(names)} members"
-                )
-            if not np.isfinite(weights).all() or (weights < 0).any():
-                raise ValueError("weights are finite and not negative")
-            kept = [not _is_drop(e) for _, e in self.estimators]
-            if not weights[kept].any():
-                raise ValueError("all members have weight zero")
+        self._shares()
         return members
 
     def _shares(self):
-        """Weights of the fitted members, adding up to one."""
+        """Weights of the members that are not dropped, adding up to one."""
         kept = [not _is_drop(e) for _, e in self.estimators]
-        weights = np.ones(len(kept)) if self.weights is None else self.weights
-        weights = np.asarray(weights, dtype=float)[kept]
+        if self.weights is None:
+            return np.full(sum(kept), 1 / sum(kept))
+        weights = np.asarray(self.weights, dtype=float)
+        if weights.shape != (len(kept),):
+            raise ValueError(
+                f"weights has shape {weights.shape}, expected one weight for each "
+                f"of the {len(kept)} members"
+            )
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            raise ValueError("weights are finite and not negative")
+        weights = weights[kept]
+        if not weights.any():
+            raise ValueError("all members have weight zero")
         return weights / weights.sum()
+
+    def _ballot(self, X, *, quick=False):
+        shares = self._shares()
+        if len(shares) != len(self.estimators_):
+            raise ValueError(
+                f"estimators was changed after fit: {len(self.estimators_)} members "
+                f"were fitted, now there are {len(shares)}; fit again"
+            )
+        return _Ballot(self.estimators_, shares, X, quick=quick)
 
     def predict(self, X):
         """Parse sentences by the votes of all members.
@@ -202,7 +211,7 @@ class VotingParser(ParserMixin, _BaseComposition):
             has a flat tree, and is counted in one :class:`ParseFailureWarning`.
         """
         X = self._check_sentences(X)
-        ballot = _Ballot(self.estimators_, self._shares(), X, quick=True)
+        ballot = self._ballot(X, quick=True)
 
         def tree(row):
             brackets, left_out = ballot.count(row)
@@ -231,7 +240,7 @@ class VotingParser(ParserMixin, _BaseComposition):
             without rows for a sentence that no member parses.
         """
         X = self._check_sentences(X)
-        ballot = _Ballot(self.estimators_, self._shares(), X)
+        ballot = self._ballot(X)
 
         def frame(row):
             brackets, _ = ballot.count(row)

@@ -78,6 +78,51 @@ def _states_of_words(state):
     )
 
 
+def _words(state):
+    table, vocabulary = state.get("words_"), state.get("vocabulary_")
+    if table is None or vocabulary is None:
+        return True
+    kept = {word: i for i, word in enumerate(table.strings[: len(vocabulary)])}
+    return (
+        vocabulary == kept
+        and tuple(state["classes_"]) == table.strings[len(vocabulary) :]
+    )
+
+
+def _projections(state):
+    projections = state.get("projections_")
+    if projections is None:
+        return True
+    names = set(state["grammar_"].nonterminals)
+    return projections.keys() == names == state["m_"].keys() and all(
+        _is_projection(p, state["m_"][name], state["n_inside_features_"])
+        for name, p in projections.items()
+    )
+
+
+def _is_projection(projection, m, n_inside):
+    sides = (projection.inside, projection.U), (projection.outside, projection.V)
+    k = len(projection.singular_values)
+    return (
+        m <= k
+        and all(
+            _is_ids(columns) and _is_floats(weights, (len(columns), k))
+            for columns, weights in sides
+        )
+        and bool((projection.inside < n_inside).all())
+    )
+
+
+def _is_ids(array):
+    """Whether an array holds increasing numbers of columns."""
+    return (
+        isinstance(array, np.ndarray)
+        and array.dtype.kind == "i"
+        and array.ndim == 1
+        and bool((np.diff(array, prepend=-1) > 0).all())
+    )
+
+
 def _is_floats(array, shape):
     return (
         isinstance(array, np.ndarray)
@@ -93,4 +138,6 @@ _EXPECTED = {
     "one probability for each rule": _probabilities,
     "ids of words in the order of the vocabulary": _word_ids,
     "one row of parameters for each word": _states_of_words,
+    "a vocabulary that begins the table of words": _words,
+    "singular vectors of the features of each nonterminal": _projections,
 }

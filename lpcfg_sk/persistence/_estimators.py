@@ -88,7 +88,10 @@ def load(path):
     2.0
     """
     _, data, arrays = load_arrays(path, _KIND, _VERSION)
-    estimator = decode(data, arrays)
+    try:
+        estimator = decode(data, arrays)
+    except ValueError as error:
+        raise ValueError(f"{path} does not hold a valid model: {error}") from error
     if not isinstance(estimator, BaseEstimator):
         raise ValueError(f"{path} holds a {type(estimator).__name__}, no estimator")
     return estimator

@@ -1,3 +1,4 @@
+import copy
 import pickle
 
 import numpy as np
@@ -162,6 +163,13 @@ def test_search_over_weights_and_penalty():
 def test_bad_members_are_refused(estimators, weights, message):
     with pytest.raises((ValueError, TypeError), match=message):
         VotingParser(estimators, weights=weights).fit(TRAIN)
+
+
+def test_changes_after_fit_are_refused(voting):
+    with pytest.raises(ValueError, match="changed after fit"):
+        copy.deepcopy(voting).set_params(em="drop").predict(TEST)
+    with pytest.raises(ValueError, match="not negative"):
+        copy.deepcopy(voting).set_params(weights=[1, 1, -1]).predict(TEST)
 
 
 def test_unknown_words_and_one_word(voting):

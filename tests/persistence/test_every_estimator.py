@@ -112,6 +112,16 @@ def test_random_states_go_on_where_they_were(tmp_path):
     np.testing.assert_array_equal(again.normal(size=5), generator.normal(size=5))
 
 
+def _with(nonterminal, **changes):
+    """Projections with other arrays for one nonterminal."""
+
+    def change(model):
+        projection = model.projections_[nonterminal]._replace(**changes)
+        return {**model.projections_, nonterminal: projection}
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("name", "attribute", "change"),
     [
@@ -123,11 +133,21 @@ def test_random_states_go_on_where_they_were(tmp_path):
         ("AggregateMarkovLM", "r_", lambda model: model.r_[:3]),
         ("AggregateMarkovLM", "s_", lambda model: model.s_.astype(int)),
         ("SVTAMinimizer", "wta_", lambda model: models.GRAMMAR),
+        ("RareWords", "vocabulary_", lambda model: {"w0": 999_999}),
+        ("RareWords", "classes_", lambda model: model.classes_[:-1]),
+        ("SpectralLPCFG", "m_", lambda model: {**model.m_, "A0": 999}),
+        ("SpectralLPCFG", "n_inside_features_", lambda model: 3),
+        ("SpectralLPCFG", "projections_", lambda model: {}),
+        ("SpectralLPCFG", "projections_", _with("A0", inside=np.array([-1]))),
+        ("SpectralLPCFG", "projections_", _with("A0", U=np.ones((2, 2)))),
+        ("SpectralLPCFG", "projections_", _with("A0", outside=np.array([0.5]))),
     ],
 )
 def test_attributes_that_disagree_are_refused(name, attribute, change, tmp_path):
     model = models.make(name)
     setattr(model, attribute, change(model))
-    save(model, tmp_path / "model")
-    with pytest.raises(ValueError, match="do not belong together"):
-        load(tmp_path / "model")
+    path = tmp_path / "model"
+    save(model, path)
+    with pytest.raises(ValueError, match="do not belong together") as caught:
+        load(path)
+    assert str(path) in str(caught.value)

@@ -155,10 +155,16 @@ class Loader:
 
 
 def _use(name, value):
-    """Whatever a loaded model says, it says it without crashing."""
+    """Whatever a loaded model says, it says it without crashing.
+
+    Compiled loops tell of an index outside of an array only where
+    ``NUMBA_BOUNDSCHECK=1``; elsewhere they would read or write what is not theirs.
+    """
     try:
         models.answers(name, value)
-    except Exception:
+    except Exception as error:
+        if str(error) == "index is out of bounds":
+            raise UndocumentedError("a compiled loop left its array") from error
         return "loaded, useless"
     return "loaded, useful"
 

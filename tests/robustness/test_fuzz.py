@@ -10,6 +10,7 @@ from tests.robustness import fuzz
 SCALE = 10 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 1
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize(
     ("name", "count"), [("reader", 2000), ("loader", 400), ("cli", 100)]
 )
