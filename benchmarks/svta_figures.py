@@ -1,12 +1,13 @@
 """Figures 2 and 3 of Rabusseau, Balle and Cohen (2016) on the PTB sample.
 
-The grammar is the maximum-likelihood PCFG of the tags of the WSJ training trees:
-words are replaced by their tags, the unlabelled root is dropped, unary chains are
-collapsed to one label in which no label is repeated, a chain above a tag is a
-pre-terminal with the tag as its word (so a nonterminal may have both kinds of rules),
-and trees are binarised to the right without horizontal memory. It is approximated by
-SVTA, SVTA* and nonnegative CP at equal numbers of parameters (n̂³ and 3Rn), and compared
-by ℓ2 distance, by the paper's perplexity and by bracketing.
+The grammar is the maximum-likelihood PCFG of the tags of the WSJ training trees: words
+are replaced by their tags, of which -LRB- and -RRB- are one, the unlabelled root is
+dropped, unary chains are collapsed to one label in which no label is repeated, a chain
+above a tag is a pre-terminal with the tag as its word (so a nonterminal may have both
+kinds of rules), and trees are binarised to the right without horizontal memory. It has
+114 nonterminals, and its Hankel matrix rank 107. It is approximated by SVTA, SVTA* and
+nonnegative CP at equal numbers of parameters (n̂³ and 3Rn), and compared by ℓ2
+distance, by the paper's perplexity and by bracketing.
 
     python benchmarks/svta_figures.py --out /tmp/svta
 """
@@ -39,9 +40,12 @@ from lpcfg_sk.treebank import SymbolTable, decode_label
 
 def tag_trees(treebank):
     """Binary trees over tags, with the labels that the module's text describes."""
-    tags = treebank.label[treebank.size == 1]
+    names = ["BRACKET" if x in ("-LRB-", "-RRB-") else x for x in treebank.labels]
+    table = SymbolTable(dict.fromkeys(names))
+    label = np.array([table.index(x) for x in names])[treebank.label]
+    tags = label[treebank.size == 1]
     treebank = treebank.replace(
-        token=tags, tokens=treebank.labels, word=tags, words=treebank.labels
+        label=label, labels=table, token=tags, tokens=table, word=tags, words=table
     )
     trees = TreeBinarizer(direction="right", horizontal=0).fit_transform(treebank)
     inner, leaf = [], []

@@ -28,7 +28,7 @@ def original(figures, wsj_train):
 
 @pytest.mark.slow
 def test_l2_error_of_svta_and_cp(original):
-    assert original.n_states == 115
+    assert (original.n_states, len(original.singular_values())) == (114, 107)
     norm = original.norm()
     svta = [original.distance(original.truncate(n)) / norm for n in STATES]
     np.testing.assert_allclose(svta, [0.169, 0.123, 0.039, 0.013, 0.0022], rtol=0.15)
