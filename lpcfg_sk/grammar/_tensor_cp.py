@@ -53,6 +53,10 @@ class CPTensor:
         """The tensor times a number."""
         return CPTensor(self.a * factor, self.b, self.c)
 
+    def absolute(self):
+        """A tensor of at least the absolute values."""
+        return CPTensor(np.abs(self.a), np.abs(self.b), np.abs(self.c))
+
     def restricted(self, states):
         """The tensor over some of the states."""
         return CPTensor(self.a[states], self.b[states], self.c[states])

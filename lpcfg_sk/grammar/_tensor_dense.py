@@ -88,6 +88,10 @@ class DenseTensor:
         """The tensor times a number."""
         return DenseTensor(self.array * factor)
 
+    def absolute(self):
+        """The tensor of absolute values."""
+        return DenseTensor(np.abs(self.array))
+
     def restricted(self, states):
         """The tensor over some of the states."""
         return DenseTensor(self.array[np.ix_(states, states, states)])

@@ -121,6 +121,10 @@ class SparseTensor:
         """The tensor times a number."""
         return SparseTensor(self.i, self.j, self.k, self.weight * factor, self.n)
 
+    def absolute(self):
+        """The tensor of absolute values."""
+        return SparseTensor(self.i, self.j, self.k, np.abs(self.weight), self.n)
+
     def restricted(self, states):
         """The tensor over some of the states."""
         place = np.full(self.n, -1)

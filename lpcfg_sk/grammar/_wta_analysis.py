@@ -13,7 +13,7 @@ from lpcfg_sk.grammar._gram import (
     tree_gram,
 )
 from lpcfg_sk.grammar._tensors import DenseTensor, SparseTensor
-from lpcfg_sk.grammar._wta_reduction import reduced_parts
+from lpcfg_sk.grammar._wta_reduction import reduction
 
 __all__ = [
     "Analysis",
@@ -30,8 +30,6 @@ __all__ = [
 
 #: Relative squared distance below which three inner products cancel too much.
 _CANCELLATION = 1e-9
-#: Largest number of states for which bases of all vectors are found.
-_MAX_SPANNED_STATES = 64
 #: Largest joint number of states for which a difference is solved as one automaton.
 _MAX_DIFFERENCE_STATES = 160
 
@@ -164,12 +162,20 @@ def canonical(wta):
     try:
         wta.analysis()
     except NotStronglyConvergentError:
-        smaller = exact_minimum(wta, None)
-        if smaller.n_states >= wta.n_states:
+        smaller = _reduced(wta)
+        if smaller is wta:
             raise
         smaller.analysis()
         return smaller
     return wta
+
+
+def _reduced(wta):
+    """Smallest automaton of the same function, or the given one if it is minimal."""
+    small = reduction(wta.alpha, wta.tensors, wta.omega_matrix)
+    if small.rank == 0:
+        return _zero(wta)
+    return wta if small.rank == wta.n_states else _changed(wta, *small)
 
 
 def balanced(wta, rank_tol):
@@ -189,9 +195,18 @@ def balanced(wta, rank_tol):
         None for the automaton of the zero function.
     """
     states, gram, _ = wta.analysis()
-    if len(states) == 0:
+    small = reduction(*restricted(wta, states))
+    if small.rank == 0:
         return states, None
-    factors = balance(*gram, rank_tol)
+    factors = balance(
+        small.basis.T @ gram.context @ small.basis,
+        small.dual.T @ gram.tree @ small.dual,
+        rank_tol,
+    )
+    factors = factors._replace(
+        tree_root=small.basis @ factors.tree_root,
+        context_root=small.dual @ factors.context_root,
+    )
     return states, factors if len(factors.singular_values) else None
 
 
@@ -216,6 +231,13 @@ def truncated(wta, n_states, rank_tol):
         return _zero(wta)
     rank = len(factors.singular_values)
     basis, dual = factors.bases(rank if n_states is None else min(n_states, rank))
+    return _changed(wta, basis, dual, states)
+
+
+def _changed(wta, basis, dual, states=None):
+    """The automaton ⟨Bᵀα, T(D, B, B), {Dᵀω_σ}⟩ over some of the states."""
+    if states is None:
+        states = np.arange(wta.n_states)
     alpha, tensors, omega = restricted(wta, states)
     return wta._derived(
         basis.T @ alpha, [_project(t, basis, dual) for t in tensors], omega @ dual
@@ -252,22 +274,17 @@ def exact_minimum(wta, rank_tol):
     Notes
     -----
     f_γ(t) = γ^size(t) f(t) has the same rank as f and converges for a small enough
-    γ, so it is minimised in place of a divergent f. Small automata are reduced to
-    bases of their vectors first, so that nothing hidden can diverge and no rank is
-    judged in a bad basis.
+    γ, so it is minimised in place of a divergent f. Hidden states, which may diverge
+    where f does not, are left out first.
     """
-    if rank_tol is None and wta.n_states <= _MAX_SPANNED_STATES:
-        parts = reduced_parts(wta.alpha, wta.tensors, wta.omega_matrix)
-        if parts is None:
-            return _zero(wta)
-        if len(parts[0]) < wta.n_states:
-            wta = wta._derived(*parts)
     gamma = 1.0
     while True:
         try:
-            small = truncated(wta.reweight(gamma), None, rank_tol)
+            small = truncated(canonical(wta.reweight(gamma)), None, rank_tol)
             return small.reweight(1 / gamma)
         except NotStronglyConvergentError:
+            if gamma == 1.0:
+                wta = _reduced(wta)
             gamma /= 2
             if gamma < 1e-150:
                 raise

@@ -6,7 +6,7 @@ import pytest
 from lpcfg_sk import LPCFG, PCFG, WTA, Treebank
 from lpcfg_sk.exceptions import ChartMemoryError, NotStronglyConvergentError
 from lpcfg_sk.grammar._tensors import CPTensor, SparseTensor
-from lpcfg_sk.grammar._wta_reduction import reached_basis, reduced_parts
+from lpcfg_sk.grammar._wta_reduction import reduction
 from tests.reference import wta as reference
 from tests.reference.wta import all_trees, random_wta
 from tests.tolerances import EXACT, ITERATIVE, SUM
@@ -437,25 +437,33 @@ def test_states_without_use(rng):
 
 
 @pytest.mark.parametrize("labels", [None, "XY"])
-def test_bases_of_all_vectors(rng, labels):
+def test_reduction_to_what_is_reached_and_observed(rng, labels):
     f = random_wta(rng, 3, labels=labels)
     wta = (f - 2.0 * f + random_wta(rng, 1, labels=labels) * 0.0).conjugate(
         rng.standard_normal((7, 7))
-    )
-    basis = reached_basis(wta.alpha, wta.tensors, wta.omega_matrix)
-    np.testing.assert_allclose(
-        basis.T @ basis, np.eye(basis.shape[1]), rtol=0, atol=SUM
     )
     vectors = [
         reference.vector(t, dense(wta), wta.omega)
         for t in Treebank(all_trees(4, "ab", labels or "X"))
     ]
-    assert basis.shape[1] == np.linalg.matrix_rank(np.array(vectors), tol=1e-7) == 4
-    alpha, _, _ = reduced_parts(wta.alpha, wta.tensors, wta.omega_matrix)
-    assert len(alpha) == 3
+    assert np.linalg.matrix_rank(np.array(vectors), tol=1e-7) == 4
+    small = reduction(wta.alpha, wta.tensors, wta.omega_matrix)
+    assert small.rank == 3
+    np.testing.assert_allclose(small.dual.T @ small.basis, np.eye(3), rtol=0, atol=SUM)
     zero = WTA([0.0, 1.0], np.zeros((2, 2, 2)), {"a": [1.0, 0.0]})
-    parts = reduced_parts(zero.alpha, zero.tensors, zero.omega_matrix)
-    assert parts is None
+    assert reduction(zero.alpha, zero.tensors, zero.omega_matrix).rank == 0
+
+
+def test_reduction_of_states_of_all_sizes(rng):
+    f = random_wta(rng, 4)
+    trees = Treebank(all_trees(4, "ab"))
+    for form in in_all_forms(f):
+        twice = (form + form).conjugate(np.diag(10.0 ** rng.permutation(8) ** 1.2))
+        parts = twice.alpha, twice.tensors, twice.omega_matrix
+        assert reduction(*parts).rank == 4
+        np.testing.assert_allclose(
+            twice.minimize().value(trees), 2 * f.value(trees), rtol=ITERATIVE
+        )
 
 
 def test_divergent_automata_are_minimised_exactly(rng):
@@ -570,7 +578,13 @@ def test_svta_of_a_treebank_grammar(wsj_train):
     trees = RareWords().fit_transform(trees)
     wta = WTA.from_pcfg(PCFG().fit(trees))
     svta = wta.minimize()
+    small = reduction(wta.alpha, wta.tensors, wta.omega_matrix)
+    assert (wta.n_states, small.rank, svta.n_states) == (229, 192, 192)
     sign, log = wta.log_value(trees)
+    basis, dual = small
+    tensors = [t.project(dual, basis, basis) for t in wta.tensors]
+    reduced = wta._derived(basis.T @ wta.alpha, tensors, wta.omega_matrix @ dual)
+    np.testing.assert_allclose(reduced.log_value(trees)[1], log, rtol=0, atol=1e-8)
     svta_sign, svta_log = svta.log_value(trees)
     np.testing.assert_array_equal(svta_sign, sign)
     # One tree is a list of ten places: each of its links is an unlikely rule, and

@@ -55,7 +55,7 @@ def test_svta_star_brackets_better(original, figures, wsj_dev):
 
 @pytest.mark.slow
 def test_svta_of_tags_is_the_grammar(original, figures, wsj_train):
-    trees = figures.tag_trees(wsj_train)[::10]
+    trees = figures.tag_trees(wsj_train)
     svta = original.minimize()
     sign, log = original.log_value(trees)
     svta_sign, svta_log = svta.log_value(trees)

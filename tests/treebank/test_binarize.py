@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from lpcfg_sk import RareWords, Treebank, TreeBinarizer
-from lpcfg_sk.treebank import decode_table, head_token, unbinarize
+from lpcfg_sk.treebank import decode_label, decode_table, head_token, unbinarize
 from lpcfg_sk.utils._testing import tree_checks
 
 TREES = [
@@ -54,6 +54,24 @@ def test_size_of_the_grammar(wsj_train):
     assert len(np.unique(binary.label[binary.size == 1])) == 147
     assert len(np.unique(rules, axis=1).T) == 2666
     assert not any("~" in label for label in binary.labels)
+
+
+def test_size_of_the_grammar_with_fewer_labels(wsj_train):
+    # Counts of a program that drops the unlabelled root, repeated labels of a chain
+    # and the second of two alternatives (PRT|ADVP), all of which an inverse needs.
+    binary = TreeBinarizer().fit_transform(wsj_train)
+    names = []
+    for label in binary.labels:
+        intermediate, chain = decode_label(label)
+        chain = [x.split("|")[0] for x in chain if x != "ROOT"]
+        chain = [x for x, _ in itertools.groupby(chain)]
+        names.append((intermediate, *(chain[-1:] if intermediate else chain)))
+    label = np.array([names.index(x) for x in names])[binary.label]
+    left = np.flatnonzero(binary.size > 1) + 1
+    rules = label[np.stack([left - 1, left, left + binary.size[left]])]
+    assert len(np.unique(rules[0])) == 68
+    assert len(np.unique(label[binary.size == 1])) == 138
+    assert len(np.unique(rules, axis=1).T) == 2528
 
 
 @pytest.mark.parametrize("direction", ["right", "left", "head"])
