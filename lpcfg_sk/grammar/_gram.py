@@ -74,7 +74,9 @@ class _Step:
     def _sum(self, x, y):
         out = 0.0
         for t1, t2 in zip(self.first, self.second, strict=True):
-            out = out + t1.contract(x, y, t2)
+            # Overflow is how divergence shows, and looked for.
+            with np.errstate(over="ignore", invalid="ignore"):
+                out = out + t1.contract(x, y, t2)
         return out
 
     def value(self, s):

@@ -13,7 +13,7 @@ __all__ = ["Reduction", "reduction"]
 #: treebank grammars the smallest true ones are about 1e-5, the largest false 1e-10.
 _SPAN_TOL = 1e-9
 #: Sums this far below the sum of their absolute terms are rounding errors.
-_ROUNDING = 1e-10
+_ROUNDING = 1e-13
 #: Shares of one state in another that are rounding errors.
 _SHARE_TOL = 1e-12
 #: Random vectors beyond as many as could be independent.
@@ -79,7 +79,8 @@ def reduction(alpha, tensors, omega):
     -----
     The minimisation of Kiefer, Marusic and Worrell (2015): the span of all ω(t), then
     the span of all α(c) on it. A span is closed under T as soon as T takes random
-    pairs of its vectors back into it, so T is applied to n pairs in place of n².
+    pairs of its vectors back into it, so T is applied to as many pairs as there may
+    be directions missing, and a few more, in place of all pairs.
 
     The bases are states of the automaton, and others in terms of those. So states keep
     their sizes, which for grammars are twenty orders of magnitude apart, and ranks
@@ -88,11 +89,12 @@ def reduction(alpha, tensors, omega):
     n = len(alpha)
     rng = np.random.default_rng(0)
 
-    def draw(basis):
-        return rng.standard_normal((n + _SPARE, len(basis))) @ basis
+    def draw(basis, count):
+        return rng.standard_normal((count, len(basis))) @ basis
 
     def trees(basis):
-        return [_products(t, draw(basis), draw(basis)) for t in tensors]
+        count = n - len(basis) + _SPARE
+        return [_products(t, draw(basis, count), draw(basis, count)) for t in tensors]
 
     reached = _closed_span(omega, trees)
     if len(reached.states) == 0:
@@ -100,9 +102,10 @@ def reduction(alpha, tensors, omega):
     turned = [t.permuted(axes) for t in tensors for axes in ((1, 0, 2), (2, 0, 1))]
 
     def contexts(basis):
-        above = np.zeros((n + _SPARE, n))
-        above[:, reached.states] = draw(basis)
-        return [_products(t, above, draw(reached.basis), reached) for t in turned]
+        above = np.zeros((len(reached.states) - len(basis) + _SPARE, n))
+        above[:, reached.states] = draw(basis, len(above))
+        beside = draw(reached.basis, len(above))
+        return [_products(t, above, beside, reached) for t in turned]
 
     observed = _closed_span(_times(alpha[None, :], np.abs(alpha), reached), contexts)
     dual = np.zeros((n, len(observed.states)))
@@ -112,8 +115,12 @@ def reduction(alpha, tensors, omega):
 
 def _products(tensor, left, right, span=None):
     """Rows T(I, left, right), as they act on a span, without rounding errors."""
-    rows = tensor.apply(left, right)
-    terms = tensor.absolute().apply(np.abs(left), np.abs(right))
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = tensor.apply(left, right)
+        terms = tensor.absolute().apply(np.abs(left), np.abs(right))
+    if not np.isfinite(terms).all():
+        # Weights near the largest number; the sizes of rows do not matter.
+        return _products(tensor, left * 2.0**-500, right * 2.0**-500, span)
     return _times(rows, terms, span)
 
 
@@ -126,15 +133,20 @@ def _times(rows, terms, span):
 
 def _closed_span(rows, step):
     """Span of vectors and of all that a step makes of them, again and again."""
-    basis = np.zeros((0, rows.shape[1]))
+    n = rows.shape[1]
+    basis = np.zeros((0, n))
     while True:
-        scale = np.linalg.norm(np.concatenate([basis, _unit(rows)]), axis=0)
+        rows = _unit(rows)
+        scale = np.linalg.norm(np.concatenate([basis, rows]), axis=0)
         scale[scale == 0] = 1.0
-        new = _outside(basis / scale, _unit(rows) / scale)
-        if len(new) == 0:
+        if len(rows) > 0:
+            rows = _outside(basis / scale, rows / scale)
+        if len(rows) == 0 and len(basis) == 0:
+            return _Span(basis, np.zeros(0, dtype=np.int64), np.zeros((n, 0)))
+        if len(rows) == 0:
             return _Span(basis, *_interpolation(basis / scale, scale))
         # What was found first stays as it is: rounding errors grow from step to step.
-        basis = np.concatenate([basis, _unit(new * scale)])
+        basis = np.concatenate([basis, _unit(rows * scale)])
         rows = np.concatenate(step(basis))
 
 
@@ -147,7 +159,6 @@ def _outside(basis, rows):
     found = np.abs(np.diagonal(factor)) > _SPAN_TOL
     new = np.empty((found.sum(), rows.shape[1]))
     new[:, order] = factor[: found.sum()]
-    new = _unit(new)
     # Further steps would take a rounding error for a state's only weight.
     new[np.abs(new) <= _ROUNDING] = 0.0
     return new

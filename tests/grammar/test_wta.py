@@ -466,6 +466,20 @@ def test_reduction_of_states_of_all_sizes(rng):
         )
 
 
+def test_reduction_of_a_long_chain_and_of_huge_weights():
+    n = 120
+    i = np.arange(n - 1)
+    # State i + 1 is reached from state i and the first one only.
+    chain = SparseTensor(i + 1, i, np.zeros_like(i), np.full(n - 1, 0.5), n)
+    unit = np.eye(n)
+    wta = WTA(unit[-1], chain, {"a": unit[0]})
+    assert reduction(wta.alpha, wta.tensors, wta.omega_matrix).rank == n
+    huge = WTA([1.0, -1.0], np.full((2, 2, 2), 1.7e308), {"a": [1.0, 0.5]})
+    assert reduction(huge.alpha, huge.tensors, huge.omega_matrix).rank == 1
+    # What diverges cannot be observed: f is zero but for the tree of one word.
+    np.testing.assert_allclose(huge.singular_values(), [0.5], rtol=SUM)
+
+
 def test_divergent_automata_are_minimised_exactly(rng):
     f = random_wta(rng, 3, scale=6.0)
     assert not f.is_convergent
