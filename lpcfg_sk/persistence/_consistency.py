@@ -119,7 +119,8 @@ def _is_ids(array):
         isinstance(array, np.ndarray)
         and array.dtype.kind == "i"
         and array.ndim == 1
-        and bool((np.diff(array, prepend=-1) > 0).all())
+        and bool((array >= 0).all())
+        and bool((array[1:] > array[:-1]).all())
     )
 
 

@@ -139,6 +139,12 @@ def _with(nonterminal, **changes):
         ("SpectralLPCFG", "n_inside_features_", lambda model: 3),
         ("SpectralLPCFG", "projections_", lambda model: {}),
         ("SpectralLPCFG", "projections_", _with("A0", inside=np.array([-1]))),
+        (
+            "SpectralLPCFG",
+            "projections_",
+            # The difference of these two overflows to a positive number.
+            _with("A0", inside=np.array([5, -(2**63)]), U=np.ones((2, 2))),
+        ),
         ("SpectralLPCFG", "projections_", _with("A0", U=np.ones((2, 2)))),
         ("SpectralLPCFG", "projections_", _with("A0", outside=np.array([0.5]))),
     ],
