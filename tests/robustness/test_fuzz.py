@@ -1,8 +1,10 @@
 """A small part of what ``python -m tests.robustness.fuzz`` runs."""
 
 import os
+import time
 
 import pytest
+from numba.core import event
 
 from tests.robustness import fuzz
 
@@ -41,3 +43,23 @@ def test_failures_are_reported(monkeypatch):
     counts, failures, *_ = fuzz.run_target("reader", range(8), 0, warm_up=0)
     assert set(counts) == {"FAILED: KeyError", "FAILED: HangError"}
     assert len(failures) == 8
+
+
+def test_compilation_is_no_work(monkeypatch):
+    class Compiling:
+        def __init__(self, folder):
+            pass
+
+        def run(self, rng):
+            with event.trigger_event("numba:compile"):
+                begin = time.process_time()
+                while time.process_time() - begin < 0.2:
+                    pass
+            return "compiled"
+
+    monkeypatch.setitem(fuzz.TARGETS, "reader", Compiling)
+    monkeypatch.setattr(fuzz, "CPU_LIMIT", 0.05)
+    counts, failures, _, slowest = fuzz.run_target("reader", range(3), 0, warm_up=0)
+    assert not failures
+    assert counts == {"compiled": 3}
+    assert slowest < 0.05
