@@ -66,11 +66,13 @@ def svta_weight_bounds(singular_values):
     array([2., 1.])
     """
     s = np.asarray(singular_values, dtype=np.float64)
-    if s.ndim != 1 or not (s > 0).all():
+    if s.ndim != 1 or not ((s > 0) & np.isfinite(s)).all():
         raise ValueError("singular_values should be a vector of positive numbers.")
-    i, j, k = s[:, None, None], s[None, :, None], s[None, None, :]
-    smallest = np.minimum(np.minimum(i, j), k)
-    return SVTAWeightBounds(np.sqrt(s), smallest / np.sqrt(i * j * k))
+    root = np.sqrt(s)
+    # Sorted, the bound is √s₃ / (√s₁ √s₂): no product leaves the range of numbers.
+    three = np.stack(np.broadcast_arrays(*np.ix_(root, root, root)))
+    low, middle, high = np.sort(three, axis=0)
+    return SVTAWeightBounds(root, low / middle / high)
 
 
 def truncation_error(M, *, n, s):
@@ -96,11 +98,8 @@ def truncation_error(M, *, n, s):
     >>> truncation_error(1, n=2, s=0.5)
     4.0
     """
-    _check(n=n, s=s)
-    if s == 0:
-        return 0.0
-    with np.errstate(over="ignore"):
-        return float(np.power(float(n), 2 * M + 1) * s)
+    _check(n=n, s=s, M=M)
+    return float(_power(n, 2 * M + 1) * s) if s > 0 else 0.0
 
 
 def truncation_max_size(epsilon, *, n, s):
@@ -166,11 +165,10 @@ def truncation_total_error(M, *, n, n_words, s):
     >>> truncation_total_error(1, n=2, n_words=3, s=0.5)
     3.0
     """
-    _check(n=n, s=s, n_words=n_words)
+    _check(n=n, s=s, n_words=n_words, M=M)
     base = 4.0 * n_words * n**2
-    with np.errstate(over="ignore"):
-        powers = np.exp(np.arange(M) * np.log(base))
-    return float(n_words * n * s * powers.sum())
+    sizes = (_power(base, M) - 1) / (base - 1)
+    return float(n_words * n * sizes * s) if s > 0 else 0.0
 
 
 def truncation_total_max_size(epsilon, *, n, n_words, s):
@@ -205,9 +203,16 @@ def truncation_total_max_size(epsilon, *, n, n_words, s):
     return float(room / np.log(4.0 * n_words * n**2) - 1)
 
 
-def _check(*, n, s, n_words=1, epsilon=1.0):
-    if n < 1 or n_words < 1 or s < 0 or epsilon <= 0:
+def _power(base, exponent):
+    """The power, inf where it is too large."""
+    with np.errstate(over="ignore"):
+        # A larger exponent may be no double, and changes nothing.
+        return np.power(float(base), float(min(exponent, 10**9)))
+
+
+def _check(*, n, s, n_words=1, epsilon=1.0, M=0):
+    if not (n >= 1 and n_words >= 1 and s >= 0 and epsilon > 0 and M >= 0):
         raise ValueError(
-            "Expected n ≥ 1, n_words ≥ 1, s ≥ 0 and epsilon > 0, got "
-            f"n={n}, n_words={n_words}, s={s}, epsilon={epsilon}."
+            "Expected n ≥ 1, n_words ≥ 1, s ≥ 0, epsilon > 0 and M ≥ 0, got "
+            f"n={n}, n_words={n_words}, s={s}, epsilon={epsilon}, M={M}."
         )

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigs, gmres
+from scipy.sparse.linalg import LinearOperator, gmres
 
 from lpcfg_sk.exceptions import NotStronglyConvergentError
+from lpcfg_sk.grammar._recursion import recursion
 
 __all__ = [
     "GramMatrices",
@@ -20,6 +21,7 @@ __all__ = [
     "cross_gram",
     "spectral_radius",
     "tree_gram",
+    "tree_sum",
 ]
 
 #: Steps of plain iteration before Newton's method takes over.
@@ -31,12 +33,21 @@ _GMRES_CYCLES = 10
 
 #: Relative change at which an iteration has converged; rounding stops it there.
 _TOL = 1e-14
-#: Entries beyond this are not those of a convergent sum, in any sane units.
-_OVERFLOW = 1e100
+#: Entries beyond this are not those of a convergent sum.
+_OVERFLOW = 1e280
 #: ρ(E) this close to 1 cannot be told from a divergent sum.
 _CRITICAL = 1e-6
 #: Largest relative residual that is still put down to rounding.
 _ROUNDING = 1e-10
+#: Share of a Newton step that the next one may take back: solves are not exact.
+_OVERSHOOT = 1e-2
+
+#: Krylov spaces of the spectral radius.
+_KRYLOV_SIZE = 30
+_KRYLOV_RESTARTS = 40
+_KRYLOV_RTOL = 1e-8
+#: Up to this many entries the matrix of E itself is formed.
+_SMALL = 64
 
 
 class GramMatrices(NamedTuple):
@@ -93,9 +104,12 @@ def _units(gram):
     return np.outer(d, d)
 
 
-def _iterate(step, s, scale, n_steps):
-    """Plain iteration from below; stops early where it would be too slow."""
-    change = np.inf
+def _iterate(step, s, scale, depth):
+    """Plain iteration from below; stops early where it would be too slow.
+
+    The states outside of any recursion have their values after `depth` steps.
+    """
+    change, n_steps = np.inf, depth + _KLEENE_STEPS
     for k in range(n_steps):
         new = step.value(s)
         if not np.abs(new).max() < _OVERFLOW:
@@ -105,7 +119,7 @@ def _iterate(step, s, scale, n_steps):
         if change <= _TOL:
             break
         rate = change / last
-        if k >= 8 and change * max(rate, 1e-3) ** (n_steps - k) > 1e-10:
+        if k >= depth + 8 and change * max(rate, 1e-3) ** (n_steps - k) > 1e-10:
             break
     return s, change
 
@@ -123,15 +137,17 @@ def _solve(apply, rhs, unit):
     b = (rhs / unit).ravel()
     if not b.any():
         return np.zeros(shape)
-    x, _ = gmres(operator, b, rtol=_GMRES_RTOL, restart=restart, maxiter=_GMRES_CYCLES)
+    options = {"rtol": _GMRES_RTOL, "restart": restart, "maxiter": _GMRES_CYCLES}
+    with np.errstate(over="ignore", invalid="ignore"):
+        x, _ = gmres(operator, b, **options)
     if not np.isfinite(x).all():
         return None
     return x.reshape(shape) * unit
 
 
-def _fixed_point(step, start, scale, symmetric):
+def _fixed_point(step, start, scale, depth, *, symmetric):
     """Least fixed point of F from below: plain steps, then Newton's method."""
-    s, change = _iterate(step, start, scale, _KLEENE_STEPS)
+    s, change = _iterate(step, start, scale, depth)
     best = change
     for _ in range(_NEWTON_STEPS):
         if change <= _TOL:
@@ -150,7 +166,7 @@ def _fixed_point(step, start, scale, symmetric):
             raise _divergent("Newton's method for the Gram matrix broke down")
         if symmetric:
             delta = (delta + delta.T) / 2
-            if np.trace(delta / unit) < -_ROUNDING:
+            if np.trace(delta / unit) < -max(_ROUNDING, _OVERSHOOT * change):
                 # From below every Newton step of a convergent automaton is positive.
                 raise _divergent("the Gram matrix of its trees has no fixed point")
         s = s + delta
@@ -163,8 +179,8 @@ def _fixed_point(step, start, scale, symmetric):
     return step.value(s)
 
 
-def tree_gram(tensors, omega, start=None):
-    """Solve S = Σ_σ ω_σω_σᵀ + K(T, S, S, T) for the least solution.
+def tree_sum(tensors, omega, start=None):
+    """Solve S = Σ_σ ω_σω_σᵀ + K(T, S, S, T), without a look at ρ(E).
 
     Parameters
     ----------
@@ -175,6 +191,40 @@ def tree_gram(tensors, omega, start=None):
     start : ndarray of float64, shape (n, n), default=None
         A lower bound of the solution to start from, e.g. the Gram matrix of the
         same automaton with smaller transition weights.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, n)
+        The least solution if the automaton is strongly convergent.
+
+    Raises
+    ------
+    NotStronglyConvergentError
+        If no positive semidefinite solution was found.
+
+    Notes
+    -----
+    Up to 60 plain steps (Algorithm 2) beyond those that trees without recursion take,
+    then Newton's method with GMRES on I − E, which stays fast near the critical point,
+    where plain iteration stalls.
+    """
+    constant = omega.T @ omega
+    step = _Step(tensors, tensors, constant)
+    s = np.zeros_like(constant) if start is None else start
+    s = _fixed_point(step, s, _units, recursion(tensors).depth, symmetric=True)
+    s = (s + s.T) / 2
+    if eigh(s / _units(s), eigvals_only=True)[0] < -_ROUNDING * len(s):
+        raise _divergent("the Gram matrix of its trees is not positive semidefinite")
+    return s
+
+
+def tree_gram(tensors, omega, start=None):
+    """Gram matrix of all trees, and the spectral radius that says it is that.
+
+    Parameters
+    ----------
+    tensors, omega, start
+        As in `tree_sum`.
 
     Returns
     -------
@@ -189,21 +239,17 @@ def tree_gram(tensors, omega, start=None):
 
     Notes
     -----
-    Up to 60 plain steps (Algorithm 2), then Newton's method with GMRES on I − E,
-    which stays fast near the critical point, where plain iteration stalls. Newton's
-    method may land on another fixed point than the sum over trees; that one has
-    ρ(E) ≥ 1 and is refused.
+    Newton's method may land on another fixed point than the sum over trees; that one
+    has ρ(E) ≥ 1 and is refused.
     """
-    constant = omega.T @ omega
-    step = _Step(tensors, tensors, constant)
-    s = np.zeros_like(constant) if start is None else start
-    s = _fixed_point(step, s, _units, symmetric=True)
-    s = (s + s.T) / 2
-    if eigh(s / _units(s), eigvals_only=True)[0] < -_ROUNDING * len(s):
-        raise _divergent("the Gram matrix of its trees is not positive semidefinite")
+    s = tree_sum(tensors, omega, start)
     rho = spectral_radius(tensors, s)
     if rho >= 1 - _CRITICAL:
-        raise _divergent(f"spectral radius {rho:.6g} of the Gram iteration, not < 1")
+        raise _divergent(
+            f"1 − ρ = {1 - rho:.3g} for the spectral radius ρ of the Gram iteration, "
+            f"not more than {_CRITICAL:g}, below which a sum cannot be told from a "
+            "divergent one"
+        )
     return s, rho
 
 
@@ -227,7 +273,8 @@ def cross_gram(first, omega_first, second, omega_second, units):
     step = _Step(first, second, omega_first.T @ omega_second)
     unit = np.outer(*units)
     start = np.zeros_like(unit)
-    return _fixed_point(step, start, lambda _: unit, symmetric=False)
+    depth = max(recursion(tensors).depth for tensors in (first, second))
+    return _fixed_point(step, start, lambda _: unit, depth, symmetric=False)
 
 
 def _adjoint(tensors, s):
@@ -268,7 +315,7 @@ def context_gram(tensors, alpha, s):
     constant = np.outer(alpha, alpha)
     adjoint = _adjoint(tensors, s)
     g = constant
-    for _ in range(_KLEENE_STEPS):
+    for _ in range(recursion(tensors).depth + _KLEENE_STEPS):
         new = constant + adjoint(g)
         unit = _units(new)
         change = np.abs((new - g) / unit).max()
@@ -299,6 +346,10 @@ def context_gram(tensors, alpha, s):
 def spectral_radius(tensors, s):
     """Largest |eigenvalue| of E, the derivative of F at S.
 
+    E is block triangular in pairs of strongly connected components, and a block of two
+    has at most the geometric mean of the radii of its components: only pairs of one
+    component count.
+
     Parameters
     ----------
     tensors : sequence of tensors
@@ -312,35 +363,53 @@ def spectral_radius(tensors, s):
     """
     n = len(s)
     step = _Step(tensors, tensors, s)
-    unit = _units(s)
+    pairs = recursion(tensors).pairs
+    unit = _units(s)[pairs]
+    if len(unit) == 0:
+        return 0.0
 
     def matvec(v):
-        return (step.derivative(s, v.reshape(n, n) * unit) / unit).ravel()
+        h = np.zeros((n, n))
+        h[pairs] = v * unit
+        return step.derivative(s, h)[pairs] / unit
 
-    if n < 3:
-        matrix = np.stack([matvec(e) for e in np.eye(n * n)], axis=1)
+    if len(unit) <= _SMALL:
+        matrix = np.stack([matvec(e) for e in np.eye(len(unit))], axis=1)
+        if not np.isfinite(matrix).all():
+            return np.inf
         return float(np.abs(np.linalg.eigvals(matrix)).max())
-    # E maps positive semidefinite matrices to such, so a multiple of the identity
-    # has weight on the leading eigenvector.
-    start = (np.eye(n) + s / unit).ravel()
-    operator = LinearOperator((n * n, n * n), matvec=matvec, dtype=np.float64)
-    try:
-        values = eigs(
-            operator, k=1, which="LM", v0=start, tol=1e-8, return_eigenvectors=False
-        )
-        return float(np.abs(values).max())
-    except ArpackError:
-        return _power(matvec, start)
+    return _leading_value(matvec, np.eye(n)[pairs] + s[pairs] / unit)
 
 
-def _power(matvec, v, n_steps=1000, rtol=1e-8):
-    rate = 0.0
-    for _ in range(n_steps):
-        size = np.abs(v).max()
-        if size == 0 or not np.isfinite(size):
-            return float(size)
-        v = matvec(v / size)
-        last, rate = rate, float(np.abs(v).max())
-        if abs(rate - last) <= rtol * rate:
+def _leading_value(matvec, v):
+    """Leading eigenvalue of a map that keeps positive semidefinite matrices such.
+
+    By the theorem of Krein and Rutman it is real and not negative, and a positive
+    definite matrix to start from has a share of its eigenvector. Arnoldi's method by
+    hand: ARPACK goes on from random vectors where a Krylov space is exhausted, which
+    small automata do.
+    """
+    value = 0.0
+    for _ in range(_KRYLOV_RESTARTS):
+        basis = np.zeros((_KRYLOV_SIZE + 1, len(v)))
+        h = np.zeros((_KRYLOV_SIZE + 1, _KRYLOV_SIZE))
+        basis[0] = v / np.linalg.norm(v)
+        for k in range(_KRYLOV_SIZE):
+            w = matvec(basis[k])
+            if not np.isfinite(w).all():
+                return np.inf
+            for _ in range(2):  # twice is enough to be orthogonal
+                share = basis[: k + 1] @ w
+                w -= share @ basis[: k + 1]
+                h[: k + 1, k] += share
+            h[k + 1, k] = np.linalg.norm(w)
+            if h[k + 1, k] <= 1e-14 * np.linalg.norm(h[: k + 1, k]):
+                return float(np.linalg.eigvals(h[: k + 1, : k + 1]).real.max())
+            basis[k + 1] = w / h[k + 1, k]
+        values, vectors = np.linalg.eig(h[:-1])
+        best = np.argmax(values.real)
+        value = float(values[best].real)
+        if abs(h[-1, -1] * vectors[-1, best]) <= _KRYLOV_RTOL * value:
             break
-    return rate
+        v = vectors[:, best].real @ basis[:-1]
+    return value

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from lpcfg_sk.grammar._tensor_dense import DenseTensor
+from lpcfg_sk.grammar._scales import exponents_of
+from lpcfg_sk.grammar._tensor_dense import DenseTensor, frozen
 
 __all__ = ["CPTensor"]
 
@@ -19,9 +20,7 @@ class CPTensor:
     kind = "cp"
 
     def __init__(self, a, b, c):
-        self.a, self.b, self.c = (
-            np.ascontiguousarray(f, dtype=np.float64) for f in (a, b, c)
-        )
+        self.a, self.b, self.c = (frozen(factor) for factor in (a, b, c))
         self.n, self.rank = self.a.shape
 
     @property
@@ -53,6 +52,15 @@ class CPTensor:
         """The tensor times a number."""
         return CPTensor(self.a * factor, self.b, self.c)
 
+    def normalized(self):
+        """A tensor of ordinary weights, and the power of two that it lacks."""
+        factors = self.a, self.b, self.c
+        exponents = exponents_of(factors)
+        if not any(exponents):
+            return self, 0
+        pairs = zip(factors, exponents, strict=True)
+        return CPTensor(*(np.ldexp(f, -e) for f, e in pairs)), sum(exponents)
+
     def absolute(self):
         """A tensor of at least the absolute values."""
         return CPTensor(np.abs(self.a), np.abs(self.b), np.abs(self.c))
@@ -64,6 +72,12 @@ class CPTensor:
     def entries(self):
         """Coordinates and values of the non-zeros: (i, j, k, weight)."""
         return DenseTensor(self.to_dense()).entries()
+
+    def children(self):
+        """Mask of pairs (i, j): state i may have a transition with a child j."""
+        live = (self.b != 0).any(axis=0) & (self.c != 0).any(axis=0)
+        child = (self.b != 0) | (self.c != 0)
+        return (self.a[:, live] != 0) @ child[:, live].T
 
     def above(self, below):
         """Mask of states with a transition into two states of a mask."""

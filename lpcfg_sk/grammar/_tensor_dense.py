@@ -1,6 +1,10 @@
 """Transition tensors with all their weights."""
 
+from functools import cached_property
+
 import numpy as np
+
+from lpcfg_sk.grammar._scales import exponent_of
 
 __all__ = ["DenseTensor", "blocks"]
 
@@ -26,6 +30,13 @@ def blocks(n_rows, row_bytes):
     return [(lo, min(lo + step, n_rows)) for lo in range(0, n_rows, step)]
 
 
+def frozen(array):
+    """The array as contiguous numbers that nobody writes to."""
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    array.flags.writeable = False
+    return array
+
+
 class DenseTensor:
     """All n³ transition weights.
 
@@ -38,7 +49,7 @@ class DenseTensor:
     kind = "dense"
 
     def __init__(self, array):
-        self.array = np.ascontiguousarray(array, dtype=np.float64)
+        self.array = frozen(array)
         self.n = self.array.shape[0]
 
     @property
@@ -88,6 +99,16 @@ class DenseTensor:
         """The tensor times a number."""
         return DenseTensor(self.array * factor)
 
+    @cached_property
+    def _exponent(self):
+        return exponent_of(self.array)
+
+    def normalized(self):
+        """A tensor of ordinary weights, and the power of two that it lacks."""
+        if self._exponent == 0:
+            return self, 0
+        return DenseTensor(np.ldexp(self.array, -self._exponent)), self._exponent
+
     def absolute(self):
         """The tensor of absolute values."""
         return DenseTensor(np.abs(self.array))
@@ -100,6 +121,11 @@ class DenseTensor:
         """Coordinates and values of the non-zeros: (i, j, k, weight)."""
         i, j, k = np.nonzero(self.array)
         return (*(a.astype(np.int32) for a in (i, j, k)), self.array[i, j, k])
+
+    def children(self):
+        """Mask of pairs (i, j): state i has a transition with a child j."""
+        some = self.array != 0
+        return some.any(axis=2) | some.any(axis=1)
 
     def above(self, below):
         """Mask of states with a transition into two states of a mask."""

@@ -1,9 +1,12 @@
 """Transition tensors by coordinates, as a grammar lists its rules."""
 
+from functools import cached_property
+
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from lpcfg_sk._kernels._gram import apply_sparse, bilinear_sparse, contract_sparse
+from lpcfg_sk.grammar._scales import exponent_of
 from lpcfg_sk.grammar._tensor_dense import DenseTensor, blocks
 
 __all__ = ["SparseTensor"]
@@ -35,6 +38,8 @@ class SparseTensor:
             a.astype(np.int32) for a in (key // (n * n), key // n % n, key % n)
         )
         self.weight = weight
+        for array in (self.i, self.j, self.k, self.weight):
+            array.flags.writeable = False
         self._by_row = self._pairs(self.i, self.k, self.j)
         columns = self._pairs(self.j, self.k, self.i)
         self._column_j, self._column_k = columns[:2]
@@ -121,6 +126,17 @@ class SparseTensor:
         """The tensor times a number."""
         return SparseTensor(self.i, self.j, self.k, self.weight * factor, self.n)
 
+    @cached_property
+    def _exponent(self):
+        return exponent_of(self.weight)
+
+    def normalized(self):
+        """A tensor of ordinary weights, and the power of two that it lacks."""
+        if self._exponent == 0:
+            return self, 0
+        weight = np.ldexp(self.weight, -self._exponent)
+        return SparseTensor(self.i, self.j, self.k, weight, self.n), self._exponent
+
     def absolute(self):
         """The tensor of absolute values."""
         return SparseTensor(self.i, self.j, self.k, np.abs(self.weight), self.n)
@@ -137,6 +153,13 @@ class SparseTensor:
         """Coordinates and values of the non-zeros: (i, j, k, weight)."""
         keep = self.weight != 0
         return self.i[keep], self.j[keep], self.k[keep], self.weight[keep]
+
+    def children(self):
+        """Mask of pairs (i, j): state i has a transition with a child j."""
+        i, j, k, _ = self.entries()
+        mask = np.zeros((self.n, self.n), dtype=bool)
+        mask[i, j] = mask[i, k] = True
+        return mask
 
     def above(self, below):
         """Mask of states with a transition into two states of a mask."""

@@ -46,9 +46,9 @@ def as_tensor(value, n):
     elif isinstance(value, tuple) and len(value) in (2, 4):
         tensor = _from_coordinates(value, n)
     elif isinstance(value, tuple) and len(value) == 3 and _are_factors(value, n):
-        tensor = CPTensor(*value)
+        tensor = CPTensor(*(np.array(factor, dtype=np.float64) for factor in value))
     else:
-        array = np.asarray(value, dtype=np.float64)
+        array = _dense_array(value)
         if array.shape != (n, n, n):
             raise ValueError(
                 f"T should have shape {(n, n, n)} to match the {n} initial weights "
@@ -66,16 +66,31 @@ def as_tensor(value, n):
     return tensor
 
 
+def _dense_array(value):
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "T should be an n × n × n array, coordinates (i, j, k, weight), or three "
+            f"CP factors of one shape (n, R); it cannot be read as numbers: {error}."
+        ) from None
+
+
 def _are_factors(value, n):
     shapes = [np.shape(f) for f in value]
     return all(len(s) == 2 and s[0] == n for s in shapes) and len(set(shapes)) == 1
 
 
 def _from_coordinates(value, n):
-    if len(value) == 2:
+    if len(value) == 2 and len(value[0]) == 3:
         (i, j, k), weight = value
-    else:
+    elif len(value) == 4:
         i, j, k, weight = value
+    else:
+        raise ValueError(
+            "T is a pair, but not one of coordinates ((i, j, k), weight); give a dense "
+            "T as an array."
+        )
     index = [np.asarray(a) for a in (i, j, k)]
     weight = np.asarray(weight, dtype=np.float64)
     if any(a.ndim != 1 or a.shape != weight.shape for a in index):

@@ -89,8 +89,13 @@ class WTA(SumsOverTrees):
         if isinstance(T, Mapping):
             if not T:
                 raise ValueError("T is an empty mapping; give a tensor for each label.")
-            labels = tuple(sorted(map(str, T)))
-            tensors = [as_tensor(T[label], n) for label in labels]
+            labels = _names(T, "labels of T")
+            tensors = []
+            for label in labels:
+                try:
+                    tensors.append(as_tensor(T[label], n))
+                except ValueError as error:
+                    raise ValueError(f"T[{label!r}]: {error}") from None
         else:
             labels, tensors = None, [as_tensor(T, n)]
         if not isinstance(omega, Mapping) or not omega:
@@ -98,24 +103,45 @@ class WTA(SumsOverTrees):
                 "omega should map each word to its vector of terminal weights; got "
                 f"{'an empty mapping' if isinstance(omega, Mapping) else type(omega)}."
             )
-        words = tuple(sorted(omega))
+        words = _names(omega, "words of omega")
         matrix = np.stack([_vector(omega[w], f"omega[{w!r}]", n) for w in words])
         if unknown_word is not None and unknown_word not in omega:
             raise ValueError(f"unknown_word {unknown_word!r} is not a word of omega.")
-        if states is not None and len(states) != n:
-            raise ValueError(f"{len(states)} names were given for {n} states.")
+        if states is not None:
+            states = tuple(states)
+            _names(states, "states")
+            if len(states) != n:
+                raise ValueError(f"{len(states)} names were given for {n} states.")
         self._set(alpha, tensors, matrix, words, labels, unknown_word, states)
 
     def _set(self, alpha, tensors, omega, words, labels, unknown_word, states):
-        self.alpha = np.array(alpha, dtype=np.float64)
-        self.omega_matrix = np.array(omega, dtype=np.float64, order="C")
-        for array in (self.alpha, self.omega_matrix):
+        self.__setstate__(
+            {
+                "alpha": np.array(alpha, dtype=np.float64),
+                "omega_matrix": np.array(omega, dtype=np.float64, order="C"),
+                "tensors": tuple(tensors),
+                "words": tuple(words),
+                "labels": labels,
+                "unknown_word": unknown_word,
+                "states": None if states is None else tuple(states),
+            }
+        )
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, _cache={})
+        # Arrays that come from a pickle can be written to.
+        parts = [part for tensor in self.tensors for part in tensor.arrays().values()]
+        for array in (self.alpha, self.omega_matrix, *parts):
             array.flags.writeable = False
-        self.tensors = tuple(tensors)
-        self.words, self.labels = tuple(words), labels
-        self.unknown_word = unknown_word
-        self.states = None if states is None else tuple(states)
-        self._analysis = None
+
+    def __getstate__(self):
+        return {k: v for k, v in self.__dict__.items() if k != "_cache"}
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"{name!r} cannot be set: a WTA is immutable.")
+
+    def __delattr__(self, name):
+        raise AttributeError(f"{name!r} cannot be deleted: a WTA is immutable.")
 
     @classmethod
     def _build(cls, *parts):
@@ -148,9 +174,12 @@ class WTA(SumsOverTrees):
         """
         grammar = getattr(model, "grammar_", model)
         if not hasattr(grammar, "arrays") or not hasattr(grammar, "nonterminals"):
+            advice = "fit the learner first"
+            if hasattr(model, "steps"):
+                advice = "give the learner of the Pipeline, fitted, e.g. parser[-1]"
             raise TypeError(
-                "from_pcfg takes an LPCFG or a fitted learner with a grammar_, got "
-                f"{type(model).__name__}; fit the learner first."
+                "from_pcfg takes an LPCFG or a fitted learner whose grammar_ is one, "
+                f"got {type(model).__name__}; {advice}."
             )
         alpha, tensor, omega, states = automaton_of_grammar(grammar)
         return cls._build(
@@ -306,6 +335,9 @@ class WTA(SumsOverTrees):
             String value and posteriors of spans.
         """
         X = check_treebank(X, estimator="WTA", allow_empty=True)
+        empty = np.flatnonzero(X.lengths == 0)
+        if len(empty):
+            raise ValueError(f"row {empty[0]} is an empty sentence, which has no trees")
         chart = self.chart_maker(X, max_memory=max_memory)
         for row in range(len(X)):
             yield chart(row)
@@ -414,6 +446,7 @@ class WTA(SumsOverTrees):
         """
         if gamma == 1:
             return self
+        _check_finite(gamma, "gamma")
         tensors = [t.scaled(gamma) for t in self.tensors]
         return self._derived(self.alpha, tensors, self.omega_matrix, self.states)
 
@@ -425,9 +458,10 @@ class WTA(SumsOverTrees):
 
     def __mul__(self, other):
         if isinstance(other, Real):
-            return self._derived(
-                self.alpha * other, self.tensors, self.omega_matrix, self.states
-            )
+            _check_finite(other, "the factor")
+            with np.errstate(over="ignore"):
+                alpha = _vector(self.alpha * other, "alpha times the factor")
+            return self._derived(alpha, self.tensors, self.omega_matrix, self.states)
         if not isinstance(other, WTA):
             return NotImplemented
         self._check_same_trees(other)
@@ -442,6 +476,11 @@ class WTA(SumsOverTrees):
         if not isinstance(other, WTA):
             return NotImplemented
         return self + -other
+
+    def __truediv__(self, other):
+        if not isinstance(other, Real):
+            return NotImplemented
+        return self * (1 / other)
 
     # -- files -------------------------------------------------------------------
 
@@ -482,6 +521,21 @@ class WTA(SumsOverTrees):
             raise ValueError(
                 f"{path} does not hold a valid automaton: {error}"
             ) from error
+
+
+def _names(names, what):
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise TypeError(
+            f"The {what} should be strings, got {wrong[0]!r} of type "
+            f"{type(wrong[0]).__name__}."
+        )
+    return tuple(sorted(names))
+
+
+def _check_finite(number, name):
+    if not np.isfinite(number):
+        raise ValueError(f"{name} should be a finite number, got {number}.")
 
 
 def _vector(values, name, n=None):

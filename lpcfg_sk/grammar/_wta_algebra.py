@@ -1,38 +1,40 @@
 """Automata of sums and products of two functions."""
 
+from itertools import chain, count
+
 import numpy as np
 
 from lpcfg_sk.grammar._tensors import SparseTensor, direct_sum, hadamard
 
-__all__ = ["product_parts", "sum_parts"]
+__all__ = ["common_words", "product_parts", "sum_parts"]
 
 
-def sum_parts(first, second):
+def sum_parts(first, second, *, literal=False):
     """Parts of the automaton of f + g: both automata side by side.
 
     Parameters
     ----------
     first, second : WTA
         Automata over the same kind of trees; a word or a node label that one of
-        them does not know has weight zero there.
+        them does not know has weight zero there, or that of its unknown word.
+    literal : bool, default=False
+        See `common_words`.
 
     Returns
     -------
     tuple
-        alpha, tensors, omega, words, labels, unknown_word and states. The word for
-        unknown ones is kept where both have the same.
+        alpha, tensors, omega, words, labels, unknown_word and states.
     """
-    words = tuple(sorted({*first.words, *second.words}))
+    words, omegas, unknown_word = common_words(first, second, literal=literal)
     labels = _labels(first, second)
     pairs = zip(_tensors(first, labels), _tensors(second, labels), strict=True)
-    same = first.unknown_word == second.unknown_word
     return (
         np.concatenate([first.alpha, second.alpha]),
         [direct_sum(a, b) for a, b in pairs],
-        np.hstack([_omega(first, words), _omega(second, words)]),
+        np.hstack(omegas),
         words,
         labels,
-        first.unknown_word if same else None,
+        unknown_word,
         None,
     )
 
@@ -43,28 +45,69 @@ def product_parts(first, second):
     Parameters
     ----------
     first, second : WTA
-        Automata over the same kind of trees.
+        Automata over the same kind of trees; as in `sum_parts`.
 
     Returns
     -------
     tuple
         alpha, tensors, omega, words, labels, unknown_word and states.
     """
-    words = tuple(sorted({*first.words} & {*second.words}))
-    if not words:
-        raise ValueError("The automata share no word; their product is zero.")
+    words, omegas, unknown_word = common_words(first, second)
     labels = _labels(first, second)
     pairs = zip(_tensors(first, labels), _tensors(second, labels), strict=True)
-    omega = _omega(first, words)[:, :, None] * _omega(second, words)[:, None, :]
+    omega = omegas[0][:, :, None] * omegas[1][:, None, :]
     return (
         np.kron(first.alpha, second.alpha),
         [hadamard(a, b) for a, b in pairs],
         omega.reshape(len(words), -1),
         words,
         labels,
-        None,
+        unknown_word,
         None,
     )
+
+
+def common_words(first, second, *, literal=False):
+    """Words that either automaton names, with their weights in both.
+
+    Parameters
+    ----------
+    first, second : WTA
+        The automata.
+    literal : bool, default=False
+        Whether the unknown word is a word like any other, as it is for sums over all
+        trees.
+
+    Returns
+    -------
+    words : tuple of str
+    omegas : list of two ndarray of float64, shape (n_words, n)
+        Terminal weights; those of the unknown word, or zero, for a word that an
+        automaton does not name.
+    unknown_word : str or None
+        The word that is unknown to both; None where neither has an unknown word.
+    """
+    unknown = [None if literal else wta.unknown_word for wta in (first, second)]
+    named, unknown_word = {*first.words, *second.words}, None
+    if any(word is not None for word in unknown):
+        unknown_word = _unknown_to_both(first, second)
+        named.add(unknown_word)
+    words = tuple(sorted(named))
+    omegas = [_omega(first, words, unknown[0]), _omega(second, words, unknown[1])]
+    return words, omegas, unknown_word
+
+
+def _unknown_to_both(first, second):
+    """A word that neither automaton names, except as its unknown word."""
+
+    def suits(word):
+        return all(
+            word not in wta.words or word == wta.unknown_word for wta in (first, second)
+        )
+
+    names = filter(None, (first.unknown_word, second.unknown_word))
+    fresh = ("<unknown>" + "'" * primes for primes in count())
+    return next(filter(suits, chain(names, fresh)))
 
 
 def _labels(first, second):
@@ -73,9 +116,12 @@ def _labels(first, second):
     return tuple(sorted({*first.labels, *second.labels}))
 
 
-def _omega(wta, words):
+def _omega(wta, words, unknown):
+    if words == wta.words:
+        return wta.omega_matrix
     place = {word: i for i, word in enumerate(wta.words)}
-    rows = np.array([place.get(word, -1) for word in words])
+    other = place.get(unknown, -1)
+    rows = np.array([place.get(word, other) for word in words])
     return np.vstack([wta.omega_matrix, np.zeros(wta.n_states)])[rows]
 
 

@@ -11,8 +11,11 @@ from lpcfg_sk.grammar._gram import (
     context_gram,
     cross_gram,
     tree_gram,
+    tree_sum,
 )
+from lpcfg_sk.grammar._scales import exponent_of
 from lpcfg_sk.grammar._tensors import DenseTensor, SparseTensor
+from lpcfg_sk.grammar._wta_algebra import common_words, sum_parts
 from lpcfg_sk.grammar._wta_reduction import reduction
 
 __all__ = [
@@ -21,10 +24,13 @@ __all__ = [
     "balanced",
     "canonical",
     "exact_minimum",
+    "in_ordinary_units",
     "inner_product",
+    "reduced",
     "restricted",
-    "squared_distance",
     "truncated",
+    "unit_distance",
+    "unit_of",
     "useful_states",
 ]
 
@@ -42,14 +48,17 @@ class Analysis(NamedTuple):
     states : ndarray of int64
         The states that some tree reaches and some context observes.
     gram : GramMatrices
-        Over those states.
+        Over those states; the one of contexts for α divided by `unit`.
     radius : float
         Spectral radius ρ(E) of the Gram iteration.
+    unit : float
+        A power of two, 1 unless squares of α would leave the range of numbers.
     """
 
     states: np.ndarray
     gram: GramMatrices
     radius: float
+    unit: float
 
 
 def useful_states(alpha, tensors, omega):
@@ -109,11 +118,17 @@ def analyse(wta):
     states = useful_states(wta.alpha, wta.tensors, wta.omega_matrix)
     if len(states) == 0:
         none = np.zeros((0, 0))
-        return Analysis(states, GramMatrices(none, none), 0.0)
+        return Analysis(states, GramMatrices(none, none), 0.0, 1.0)
     alpha, tensors, omega = restricted(wta, states)
     tree, radius = tree_gram(tensors, omega)
-    context = context_gram(tensors, alpha, tree)
-    return Analysis(states, GramMatrices(context, tree), radius)
+    unit = unit_of(wta)
+    context = context_gram(tensors, alpha / unit, tree)
+    return Analysis(states, GramMatrices(context, tree), radius, unit)
+
+
+def unit_of(wta):
+    """Power of two in units of which values are squared."""
+    return 2.0 ** exponent_of(wta.alpha)
 
 
 def restricted(wta, states):
@@ -138,6 +153,33 @@ def restricted(wta, states):
     return wta.alpha[states], tensors, np.ascontiguousarray(wta.omega_matrix[:, states])
 
 
+def in_ordinary_units(wta):
+    """The same automaton with weights of words whose squares are in range.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+
+    Returns
+    -------
+    wta : WTA
+        ⟨cα, cT, {ω_σ / c}⟩, the given one where c = 1.
+    c : float
+        A power of two.
+    """
+    sizes = np.abs(wta.omega_matrix).max(axis=0)
+    if not sizes.any():
+        return wta, 1.0
+    # The middle of large and small states, so that neither leaves the range.
+    middle = np.sqrt(sizes.max()) * np.sqrt(sizes[sizes > 0].min())
+    c = 2.0 ** exponent_of(middle)
+    if c == 1:
+        return wta, 1.0
+    tensors = [t.scaled(c) for t in wta.tensors]
+    return wta._derived(wta.alpha * c, tensors, wta.omega_matrix / c), c
+
+
 def canonical(wta):
     """The automaton itself, or its minimum where only hidden states diverge.
 
@@ -159,10 +201,11 @@ def canonical(wta):
     NotStronglyConvergentError
         If f itself diverges.
     """
+    wta = wta._cached("units", lambda: in_ordinary_units(wta))[0]
     try:
         wta.analysis()
     except NotStronglyConvergentError:
-        smaller = _reduced(wta)
+        smaller = reduced(wta)
         if smaller is wta:
             raise
         smaller.analysis()
@@ -170,8 +213,19 @@ def canonical(wta):
     return wta
 
 
-def _reduced(wta):
-    """Smallest automaton of the same function, or the given one if it is minimal."""
+def reduced(wta):
+    """Find the smallest automaton of the same function, in terms of its states.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+
+    Returns
+    -------
+    WTA
+        The given one if it is minimal.
+    """
     small = reduction(wta.alpha, wta.tensors, wta.omega_matrix)
     if small.rank == 0:
         return _zero(wta)
@@ -194,8 +248,8 @@ def balanced(wta, rank_tol):
     balance : Balance or None
         None for the automaton of the zero function.
     """
-    states, gram, _ = wta.analysis()
-    small = reduction(*restricted(wta, states))
+    states, gram, _, unit = wta.analysis()
+    small = wta._cached("reduction", lambda: reduction(*restricted(wta, states)))
     if small.rank == 0:
         return states, None
     factors = balance(
@@ -204,8 +258,9 @@ def balanced(wta, rank_tol):
         rank_tol,
     )
     factors = factors._replace(
+        singular_values=unit * factors.singular_values,
         tree_root=small.basis @ factors.tree_root,
-        context_root=small.dual @ factors.context_root,
+        context_root=small.dual @ (unit * factors.context_root),
     )
     return states, factors if len(factors.singular_values) else None
 
@@ -284,14 +339,14 @@ def exact_minimum(wta, rank_tol):
             return small.reweight(1 / gamma)
         except NotStronglyConvergentError:
             if gamma == 1.0:
-                wta = _reduced(wta)
+                wta = reduced(wta)
             gamma /= 2
             if gamma < 1e-150:
                 raise
 
 
 def inner_product(first, second):
-    """Sum of f(t) g(t) over all trees.
+    """Sum of f(t) g(t) over all trees, in units of both automata.
 
     Parameters
     ----------
@@ -301,20 +356,24 @@ def inner_product(first, second):
     Returns
     -------
     float
+        To be multiplied by `unit_of` each of the two.
     """
     parts = []
     for wta in (first, second):
-        states, gram, _ = wta.analysis()
-        parts.append((*restricted(wta, states), gram))
-    (alpha1, tensors1, _, gram1), (alpha2, tensors2, _, gram2) = parts
+        states, gram, _, unit = wta.analysis()
+        alpha, tensors, _ = restricted(wta, states)
+        parts.append((alpha / unit, tensors, gram.tree, states))
+    (alpha1, tensors1, tree1, states1), (alpha2, tensors2, tree2, states2) = parts
     if len(alpha1) == 0 or len(alpha2) == 0:
         return 0.0
     if first is second:
-        return float(alpha1 @ gram1.tree @ alpha1)
+        return float(alpha1 @ tree1 @ alpha1)
     tensors1, tensors2 = _same_labels(first, tensors1, second, tensors2)
-    omega1, omega2 = _same_words(first, parts[0][2], second, parts[1][2])
-    units = [_units(g.tree) for g in (gram1, gram2)]
-    cross = cross_gram(tensors1, omega1, tensors2, omega2, units)
+    _, (omega1, omega2), _ = common_words(first, second, literal=True)
+    units = [_units(tree) for tree in (tree1, tree2)]
+    cross = cross_gram(
+        tensors1, omega1[:, states1], tensors2, omega2[:, states2], units
+    )
     return float(alpha1 @ cross @ alpha2)
 
 
@@ -336,17 +395,8 @@ def _same_labels(first, tensors1, second, tensors2):
     )
 
 
-def _same_words(first, omega1, second, omega2):
-    """Terminal weights of both automata for the words that they share."""
-    if first.words == second.words:
-        return omega1, omega2
-    place = {word: i for i, word in enumerate(second.words)}
-    shared = [i for i, word in enumerate(first.words) if word in place]
-    return omega1[shared], omega2[[place[first.words[i]] for i in shared]]
-
-
-def squared_distance(first, second, method):
-    """Sum of (f(t) − g(t))² over all trees.
+def unit_distance(first, second, method):
+    """Root of the sum of (f(t) − g(t))² over all trees, in units of the larger one.
 
     Parameters
     ----------
@@ -358,51 +408,51 @@ def squared_distance(first, second, method):
     Returns
     -------
     float
+        To be multiplied by the larger `unit_of` of the two.
     """
-    own = inner_product(first, first), inner_product(second, second)
-    if min(own) <= 0:
-        return max(own)
+    units = np.array([unit_of(first), unit_of(second)])
+    units /= units.max()
+    own = units**2 * [inner_product(w, w) for w in (first, second)]
+    if own.min() <= 0:
+        return np.sqrt(max(own.max(), 0.0))
     if method != "difference":
-        value = sum(own) - 2 * inner_product(first, second)
-        if method == "inner" or value > _CANCELLATION * max(own):
-            return max(value, 0.0)
+        value = own.sum() - 2 * units.prod() * inner_product(first, second)
+        if method == "inner" or value > _CANCELLATION * own.max():
+            return np.sqrt(max(value, 0.0))
     small = [w.minimize() for w in (first, second)]
     if (
         method == "auto"
         and small[0].n_states + small[1].n_states > _MAX_DIFFERENCE_STATES
     ):
-        return max(value, 0.0)
-    return _difference(*small)
+        return np.sqrt(max(value, 0.0))
+    return _difference(*small, max(unit_of(first), unit_of(second)))
 
 
-def _difference(first, second):
+def _difference(first, second, unit):
     """Norm of f − g in coordinates where the difference itself is small.
 
     With M = S_AB S_BB⁺ the states δ = ω_A(t) − M ω_B(t) and ω_B(t) compute f − g;
     all entries of the Gram matrix of δ are of the size of the difference, so
     nothing cancels.
     """
-    both = first - second
-    n = first.n_states
-    alpha, omega = both.alpha, both.omega_matrix
+    alpha, tensors, omega, *_ = sum_parts(first, -second, literal=True)
+    n, alpha = first.n_states, alpha / unit
     cross, own = _cross(first, second), second.analysis().gram.tree
-    unit = _units(own)
-    inverse = np.linalg.pinv(own / np.outer(unit, unit), rcond=1e-10, hermitian=True)
-    shift = (cross / unit) @ inverse / unit
+    sizes = _units(own)
+    inverse = np.linalg.pinv(own / np.outer(sizes, sizes), rcond=1e-10, hermitian=True)
+    shift = (cross / sizes) @ inverse / sizes
     basis = np.eye(len(alpha))
     basis[:n, n:] = shift
     dual = np.eye(len(alpha))
     dual[:n, n:] = -shift
-    tensors = [
-        DenseTensor(t.to_dense()).project(dual.T, basis, basis) for t in both.tensors
-    ]
-    gram, _ = tree_gram(tensors, omega @ dual.T)
+    tensors = [DenseTensor(t.to_dense()).project(dual.T, basis, basis) for t in tensors]
+    gram = tree_sum(tensors, omega @ dual.T)
     alpha = basis.T @ alpha
-    return max(float(alpha @ gram @ alpha), 0.0)
+    return np.sqrt(max(float(alpha @ gram @ alpha), 0.0))
 
 
 def _cross(first, second):
     tensors = _same_labels(first, first.tensors, second, second.tensors)
-    omegas = _same_words(first, first.omega_matrix, second, second.omega_matrix)
+    _, omegas, _ = common_words(first, second, literal=True)
     units = [_units(w.gram_matrices().tree) for w in (first, second)]
     return cross_gram(tensors[0], omegas[0], tensors[1], omegas[1], units)

@@ -10,6 +10,7 @@ from lpcfg_sk._kernels._topology import (
 )
 from lpcfg_sk._kernels._wta import rescale_rows
 from lpcfg_sk.exceptions import ChartMemoryError
+from lpcfg_sk.grammar._scales import exponent_of
 from lpcfg_sk.grammar._tensor_dense import blocks
 
 __all__ = ["SpanChart", "first_cells"]
@@ -57,7 +58,9 @@ class SpanChart:
     """
 
     def __init__(self, alpha, tensor, leaves, max_memory=2**31):
-        self.alpha, self.tensor = alpha, tensor
+        exponent = exponent_of(alpha)
+        self.alpha = np.ldexp(alpha, -exponent)
+        self.tensor, shift = tensor.normalized()
         self.length, n = leaves.shape
         self.first = first_cells(self.length)
         self.n_cells = int(self.first[-1])
@@ -75,11 +78,14 @@ class SpanChart:
         self._finish(1, 0, self.length)
         for width in range(2, self.length + 1):
             self._fill(width)
-        value = float(self.inside[-1] @ alpha)
+        value = float(self.inside[-1] @ self.alpha)
         self.sign = float(np.sign(value))
         self.log_value = -np.inf
         if value != 0:
-            self.log_value = float(np.log(abs(value)) + self.scale[-1])
+            # A tree of the sentence has one inner node less than words.
+            power = exponent + (self.length - 1) * shift
+            self._log_sum = float(np.log(abs(value)) + self.scale[-1])
+            self.log_value = self._log_sum + power * np.log(2.0)
 
     def _finish(self, width, begin, end):
         cells = slice(self.first[width] + begin, self.first[width] + end)
@@ -140,7 +146,7 @@ class SpanChart:
                     log_scale = out_scale[cells].copy()
                 rescale_rows(outside, log_scale)
                 value = np.einsum("mj,mj->m", outside, self.inside[cells])
-                weight = np.exp(log_scale + self.scale[cells] - self.log_value)
+                weight = np.exp(log_scale + self.scale[cells] - self._log_sum)
                 mu[cells] = self.sign * value * weight
                 if width == 1:
                     continue

@@ -76,6 +76,7 @@ def grammar_of_automaton(alpha, tensor, omega, words, states, unknown_word):
     """
     from lpcfg_sk.grammar._lpcfg import LPCFG
 
+    states = _distinct(states)
     i, j, k, weight = tensor.entries()
     binary = {
         (states[a], states[b], states[c]): np.full((1, 1, 1), w)
@@ -90,3 +91,13 @@ def grammar_of_automaton(alpha, tensor, omega, words, states, unknown_word):
     if unknown_word is not None and not omega[words.index(unknown_word)].any():
         unknown_word = None
     return LPCFG.from_parameters(binary, lexical, root, unknown_word=unknown_word)
+
+
+def _distinct(names):
+    """The names, with primes on those that an earlier state has."""
+    seen = {}
+    for name in names:
+        while name in seen:
+            name += "'"
+        seen[name] = None
+    return list(seen)

@@ -9,9 +9,11 @@ from lpcfg_sk.grammar._wta_analysis import (
     balanced,
     canonical,
     exact_minimum,
+    in_ordinary_units,
     inner_product,
-    squared_distance,
     truncated,
+    unit_distance,
+    unit_of,
 )
 
 __all__ = ["SumsOverTrees"]
@@ -26,11 +28,15 @@ class SumsOverTrees:
         Returns
         -------
         Analysis
-            Named tuple (states, gram, radius).
+            Named tuple (states, gram, radius, unit).
         """
-        if self._analysis is None:
-            self._analysis = analyse(self)
-        return self._analysis
+        return self._cached("analysis", lambda: analyse(self))
+
+    def _cached(self, name, compute):
+        """What is computed once; automata do not change."""
+        if name not in self._cache:
+            self._cache[name] = compute()
+        return self._cache[name]
 
     def gram_matrices(self):
         """Gram matrices of all contexts and of all trees (Algorithm 2).
@@ -47,7 +53,12 @@ class SumsOverTrees:
         NotStronglyConvergentError
             If the sums diverge.
         """
-        states, gram, _ = self.analysis()
+        wta, c = self._cached("units", lambda: in_ordinary_units(self))
+        states, gram, _, unit = wta.analysis()
+        with np.errstate(over="ignore", under="ignore"):
+            gram = GramMatrices(
+                gram.context * (unit / c) * (unit / c), gram.tree * c * c
+            )
         if len(states) == self.n_states:
             return gram
         whole = []
@@ -63,11 +74,14 @@ class SumsOverTrees:
         Returns
         -------
         float
-            Below 1 for strongly convergent automata; inf where the sum over trees
-            has no finite value.
+            Below 1 for strongly convergent automata, 0 for those without recursion;
+            inf where the sum over trees has no finite value. It is that of the given
+            states: hidden ones, which neither `is_convergent` nor `singular_values`
+            minds, may diverge.
         """
         try:
-            return self.analysis().radius
+            wta, _ = self._cached("units", lambda: in_ordinary_units(self))
+            return wta.analysis().radius
         except NotStronglyConvergentError:
             return np.inf
 
@@ -94,16 +108,19 @@ class SumsOverTrees:
         ndarray of float64, shape (rank,)
             Empty for the zero function.
         """
+        _check_rank_tol(rank_tol)
         _, factors = balanced(canonical(self), rank_tol)
         return np.zeros(0) if factors is None else factors.singular_values
 
     def minimize(self, *, rank_tol=None):
-        """Make the smallest automaton of the same function.
+        """Make the smallest automaton of the same function, up to rounding.
 
         Parameters
         ----------
         rank_tol : float, default=None
-            Share of the largest singular value that counts as zero.
+            Share of the largest singular value that counts as zero. Whatever it is,
+            parts of f that rounding errors of the others hide are lost: those about
+            1e-8 below the others unless they have states of their own.
 
         Returns
         -------
@@ -111,6 +128,7 @@ class SumsOverTrees:
             The singular value tree automaton of f, or of a reweighted f where f is
             not strongly convergent; one state of weight zero for the zero function.
         """
+        _check_rank_tol(rank_tol)
         return exact_minimum(self, rank_tol)
 
     def truncate(self, n, *, rank_tol=None):
@@ -132,8 +150,9 @@ class SumsOverTrees:
         NotStronglyConvergentError
             If f has no singular value decomposition.
         """
-        if not isinstance(n, int | np.integer) or n < 1:
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise ValueError(f"n should be a positive number of states, got {n!r}.")
+        _check_rank_tol(rank_tol)
         return truncated(canonical(self), int(n), rank_tol)
 
     def inner_product(self, other):
@@ -149,7 +168,8 @@ class SumsOverTrees:
         float
         """
         self._check_same_trees(other)
-        return inner_product(canonical(self), canonical(other))
+        pair = canonical(self), canonical(other)
+        return inner_product(*pair) * unit_of(pair[0]) * unit_of(pair[1])
 
     def norm(self):
         """The ℓ2 norm of f, the root of Σ_t f(t)².
@@ -159,7 +179,7 @@ class SumsOverTrees:
         float
         """
         wta = canonical(self)
-        return float(np.sqrt(max(inner_product(wta, wta), 0.0)))
+        return float(np.sqrt(max(inner_product(wta, wta), 0.0))) * unit_of(wta)
 
     def distance(self, other, *, method="auto"):
         """The ℓ2 distance of two functions, the root of Σ_t (f(t) − g(t))².
@@ -172,7 +192,7 @@ class SumsOverTrees:
             By three inner products, which cannot tell functions apart that differ
             by less than about 1e-7 of their norm, or by the automaton of the
             difference; "auto" takes the latter where it matters and the automata
-            are small enough.
+            are small enough. The unknown word is a word like any other here.
 
         Returns
         -------
@@ -184,11 +204,21 @@ class SumsOverTrees:
             )
         self._check_same_trees(other)
         pair = canonical(self), canonical(other)
-        return float(np.sqrt(squared_distance(*pair, method)))
+        return float(unit_distance(*pair, method)) * max(map(unit_of, pair))
 
     def _check_same_trees(self, other):
+        if not isinstance(other, SumsOverTrees):
+            raise TypeError(f"expected another WTA, got {type(other).__name__}.")
         if (self.labels is None) != (other.labels is None):
             raise ValueError(
                 "One automaton has a tensor for each node label and the other ignores "
                 "labels; give both the same kind of transitions."
             )
+
+
+def _check_rank_tol(rank_tol):
+    if rank_tol is not None and not 0 <= rank_tol < 1:
+        raise ValueError(
+            "rank_tol should be None or a share of the largest singular value, from 0 "
+            f"to below 1, got {rank_tol!r}."
+        )

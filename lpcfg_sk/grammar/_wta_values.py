@@ -4,6 +4,7 @@ import numpy as np
 
 from lpcfg_sk._kernels._wta import node_heights, rescale_rows
 from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk.grammar._scales import exponent_of
 
 __all__ = ["tree_condition_numbers", "tree_log_values"]
 
@@ -71,6 +72,9 @@ def tree_condition_numbers(alpha, tensors, omega, X, label, word, *, n_jobs=None
 def _over_chunks(function, alpha, tensors, omega, X, label, word, n_jobs):
     """Concatenated columns of a function of chunks of trees."""
     omega = np.vstack([omega, np.zeros(len(alpha))])
+    tensors, shift = zip(*(t.normalized() for t in tensors), strict=True)
+    # A node without a tensor has weight zero, whatever the scale.
+    shift = np.log(2.0) * np.array([*shift, 0])
 
     def of_chunk(begin, end):
         nodes = slice(*X.node_offsets[[begin, end]])
@@ -78,6 +82,7 @@ def _over_chunks(function, alpha, tensors, omega, X, label, word, n_jobs):
         return function(
             alpha,
             tensors,
+            shift,
             omega[word[tokens]],
             X.node_offsets[begin : end + 1] - X.node_offsets[begin],
             X.size[nodes],
@@ -89,17 +94,18 @@ def _over_chunks(function, alpha, tensors, omega, X, label, word, n_jobs):
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
-def _values(alpha, tensors, leaves, node_offsets, size, label):
-    vectors, scale, _ = _inside(tensors, leaves, node_offsets, size, label)
+def _values(alpha, tensors, shift, leaves, node_offsets, size, label):
+    vectors, scale, _ = _inside(tensors, shift, leaves, node_offsets, size, label)
     root = node_offsets[:-1]
-    value = vectors[root] @ alpha
+    exponent = exponent_of(alpha)
+    value = vectors[root] @ np.ldexp(alpha, -exponent)
     with np.errstate(divide="ignore"):
-        log = np.log(np.abs(value)) + scale[root]
+        log = np.log(np.abs(value)) + scale[root] + np.log(2.0) * exponent
     return np.where(log > -np.inf, np.sign(value), 0.0), log
 
 
-def _condition_numbers(alpha, tensors, leaves, node_offsets, size, label):
-    inside, _, levels = _inside(tensors, leaves, node_offsets, size, label)
+def _condition_numbers(alpha, tensors, shift, leaves, node_offsets, size, label):
+    inside, _, levels = _inside(tensors, shift, leaves, node_offsets, size, label)
     outside = np.zeros_like(inside)
     outside[node_offsets[:-1]] = alpha
     to_left, to_right = (
@@ -119,7 +125,7 @@ def _condition_numbers(alpha, tensors, leaves, node_offsets, size, label):
     return (np.add.reduceat(terms, node_offsets[:-1]),)
 
 
-def _inside(tensors, leaves, node_offsets, size, label):
+def _inside(tensors, shift, leaves, node_offsets, size, label):
     """Rescaled ω(t_v) of all nodes, their log scales, and the nodes by height."""
     height = node_heights(node_offsets, size)
     order = np.argsort(height, kind="stable")
@@ -133,7 +139,7 @@ def _inside(tensors, leaves, node_offsets, size, label):
         left = nodes + 1
         right = left + size[left]
         rows = _apply(tensors, label[nodes], vectors[left], vectors[right])
-        log_scale = scale[left] + scale[right]
+        log_scale = scale[left] + scale[right] + shift[label[nodes]]
         rescale_rows(rows, log_scale)
         vectors[nodes], scale[nodes] = rows, log_scale
     return vectors, scale, levels

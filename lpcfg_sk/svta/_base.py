@@ -50,8 +50,8 @@ class BaseAutomatonCompressor(BaseEstimator):
 
             given = PCFG()
         learner = clone(given)
-        options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        learner.fit(X, **options)
+        weighted = sample_weight is not None and _takes_weights(learner)
+        learner.fit(X, **({"sample_weight": sample_weight} if weighted else {}))
         if not hasattr(learner, "grammar_"):
             raise TypeError(
                 f"estimator {type(learner).__name__} has no grammar_ after fit; give a "
@@ -59,6 +59,15 @@ class BaseAutomatonCompressor(BaseEstimator):
                 f"{type(self).__name__} in the Pipeline, not inside it)."
             )
         return learner
+
+    def _check_automaton(self, X):
+        check_is_fitted(self)
+        if not isinstance(X, WTA):
+            raise TypeError(
+                f"transform takes a WTA, got {type(X).__name__}; make one with "
+                "WTA.from_pcfg."
+            )
+        return X
 
     def predict(self, X):
         """Bracket sentences by minimum Bayes risk on topology.
@@ -135,6 +144,14 @@ class BaseAutomatonCompressor(BaseEstimator):
         check_is_fitted(self)
         sign, log = self.wta_.log_value(X, n_jobs=self.n_jobs)
         return np.where(sign > 0, log, -np.inf)
+
+
+def _takes_weights(learner):
+    """Whether the learner's metadata request, if it has one, lets weights through."""
+    if not hasattr(learner, "get_metadata_routing"):
+        return True
+    request = getattr(learner.get_metadata_routing(), "fit", None)
+    return request is None or request.requests.get("sample_weight") is not False
 
 
 def _is_fitted(learner):

@@ -3,15 +3,15 @@
 import warnings
 from numbers import Integral, Real
 
+import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._kernels._cp import divergence, update_factor
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.grammar import LPCFG, WTA
 from lpcfg_sk.grammar._tensors import CPTensor
 from lpcfg_sk.svta._base import BaseAutomatonCompressor
-from lpcfg_sk.utils._validation import HasMethods, Interval, fit_context
+from lpcfg_sk.utils._validation import N_JOBS, HasMethods, Interval, fit_context
 
 __all__ = ["CPCompressor", "nonnegative_cp"]
 
@@ -42,19 +42,24 @@ def nonnegative_cp(entries, n, rank, *, max_iter, tol, random_state):
     converged : bool
     """
     i, j, k, weight = entries
+    # Products of three factors share the range of numbers.
+    exponent = int(np.frexp(weight.max())[1])
+    weight = np.ldexp(weight, -exponent)
     a, b, c = (random_state.uniform(0.1, 1.0, size=(n, rank)) for _ in range(3))
     # The first update would do this for one factor; a start of the right mass
     # keeps the divergences comparable.
     a *= weight.sum() / (a.sum(axis=0) * b.sum(axis=0) * c.sum(axis=0)).sum()
-    values = []
-    for _ in range(max_iter):
+    values, converged = [], False
+    while not converged and len(values) < max_iter:
         update_factor(i, j, k, weight, a, b, c)
         update_factor(j, i, k, weight, b, a, c)
         update_factor(k, i, j, weight, c, a, b)
         values.append(divergence(i, j, k, weight, a, b, c))
-        if len(values) > 1 and values[-2] - values[-1] <= tol * abs(values[-2]):
-            return (a, b, c), values, True
-    return (a, b, c), values, False
+        converged = len(values) > 1 and (
+            values[-2] - values[-1] <= tol * abs(values[-2])
+        )
+    values = np.ldexp(values, exponent).tolist()
+    return (np.ldexp(a, exponent), b, c), values, converged
 
 
 class CPCompressor(BaseAutomatonCompressor):
@@ -93,7 +98,7 @@ class CPCompressor(BaseAutomatonCompressor):
         Divergence after each sweep of the best start (of the last label where
         there are several).
     n_iter_ : int
-        Number of sweeps of the best start.
+        Number of sweeps of the best start (of the last label).
     estimator_ : learner
         The fitted learner, where `fit` fitted one.
 
@@ -125,7 +130,7 @@ class CPCompressor(BaseAutomatonCompressor):
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_memory": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [None, Integral],
+        "n_jobs": N_JOBS,
         "random_state": ["random_state"],
     }
 
@@ -172,22 +177,19 @@ class CPCompressor(BaseAutomatonCompressor):
         self.n_iter_ = len(self.divergences_)
         return self
 
-    def transform(self, wta):
+    def transform(self, X):
         """Compress another automaton with the same parameters.
 
         Parameters
         ----------
-        wta : WTA
+        X : WTA
             The automaton.
 
         Returns
         -------
         WTA
         """
-        check_is_fitted(self)
-        if not isinstance(wta, WTA):
-            raise TypeError(f"transform takes a WTA, got {type(wta).__name__}.")
-        return self._compress(wta)[0]
+        return self._compress(self._check_automaton(X))[0]
 
     def _compress(self, wta):
         random_state = check_random_state(self.random_state)

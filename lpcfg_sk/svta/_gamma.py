@@ -3,13 +3,22 @@
 import numpy as np
 
 from lpcfg_sk.exceptions import NotStronglyConvergentError
+from lpcfg_sk.grammar import WTA
 from lpcfg_sk.grammar._gram import tree_gram
-from lpcfg_sk.grammar._wta_analysis import restricted, useful_states
+from lpcfg_sk.grammar._recursion import recursion
+from lpcfg_sk.grammar._wta_analysis import (
+    in_ordinary_units,
+    reduced,
+    restricted,
+    useful_states,
+)
 
 __all__ = ["critical_gamma"]
 
 _MAX_SOLVES = 60
 _LARGEST = 1e8
+#: Exponent of the largest and smallest unit in which the search starts at 1.
+_ORDINARY = 10
 
 
 def critical_gamma(wta, *, rtol=1e-3):
@@ -47,10 +56,20 @@ def critical_gamma(wta, *, rtol=1e-3):
     >>> bool(critical_gamma(WTA.from_pcfg(grammar)) > 1)
     True
     """
+    if not isinstance(wta, WTA):
+        raise TypeError(f"critical_gamma takes a WTA, got {type(wta).__name__}.")
+    if not 0 < rtol < 1:
+        raise ValueError(f"rtol should be between 0 and 1, got {rtol!r}.")
+    if all(tensor.kind != "sparse" for tensor in wta.tensors):
+        # Hidden states diverge as others do, but do not limit γ. In sparse automata
+        # such as grammars they are states of their own, which are left out below.
+        wta = reduced(wta)
+    wta, _ = in_ordinary_units(wta)
     states = useful_states(wta.alpha, wta.tensors, wta.omega_matrix)
-    if len(states) == 0:
-        return np.inf
     _, tensors, omega = restricted(wta, states)
+    if len(states) == 0 or not recursion(tensors).pairs.any():
+        return np.inf
+    unit = _unit(tensors, omega)
 
     def solve(gamma, start):
         scaled = [t.scaled(gamma) for t in tensors]
@@ -60,7 +79,7 @@ def critical_gamma(wta, *, rtol=1e-3):
             return None
         return gram, 1 - radius
 
-    low, found = 1.0, None
+    low, found = unit, None
     for _ in range(_MAX_SOLVES):
         found = solve(low, None)
         if found is not None:
@@ -77,7 +96,7 @@ def critical_gamma(wta, *, rtol=1e-3):
     for _ in range(_MAX_SOLVES):
         if high <= low * (1 + rtol):
             break
-        if low > _LARGEST or gap == 1:
+        if low > _LARGEST * unit:
             return np.inf
         gamma = _next(points, low, high, rtol)
         found = solve(gamma, gram)
@@ -87,6 +106,13 @@ def critical_gamma(wta, *, rtol=1e-3):
             low, (gram, gap) = gamma, found
             points.append((low**2, gap))
     return low
+
+
+def _unit(tensors, omega):
+    """Power of two of the size of γ* for weights that are far from 1."""
+    largest = max(np.abs(t.entries()[3]).max(initial=0.0) for t in tensors)
+    exponent = -int(np.frexp(largest)[1]) - int(np.frexp(np.abs(omega).max())[1])
+    return 1.0 if abs(exponent) <= _ORDINARY else 2.0**exponent
 
 
 def _next(points, low, high, rtol):

@@ -3,12 +3,17 @@
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk.grammar import LPCFG, WTA
 from lpcfg_sk.svta._base import BaseAutomatonCompressor
 from lpcfg_sk.svta._gamma import critical_gamma
-from lpcfg_sk.utils._validation import HasMethods, Interval, StrOptions, fit_context
+from lpcfg_sk.utils._validation import (
+    N_JOBS,
+    HasMethods,
+    Interval,
+    StrOptions,
+    fit_context,
+)
 
 __all__ = ["SVTAMinimizer"]
 
@@ -67,6 +72,10 @@ class SVTAMinimizer(BaseAutomatonCompressor):
 
     Notes
     -----
+    `GridSearchCV` clones its estimator, which takes the fit from a fitted learner: it
+    is then fitted again on each fold. An LPCFG, a WTA or a
+    ``sklearn.frozen.FrozenEstimator`` stays as it is.
+
     With all states the values are those of the original up to rounding: on treebanks
     to 1e-8 of each. Trees that repeat an unlikely rule many times, such as long lists,
     can lose more: the new states mix the old ones, and rounding errors in the
@@ -102,7 +111,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
         ],
         "rank_tol": [None, Interval(Real, 0, 1, closed="left")],
         "max_memory": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [None, Integral],
+        "n_jobs": N_JOBS,
     }
 
     def __init__(
@@ -152,24 +161,19 @@ class SVTAMinimizer(BaseAutomatonCompressor):
         self.n_states_ = self.wta_.n_states
         return self
 
-    def transform(self, wta):
+    def transform(self, X):
         """Minimise another automaton with the same parameters.
 
         Parameters
         ----------
-        wta : WTA
+        X : WTA
             The automaton.
 
         Returns
         -------
         WTA
         """
-        check_is_fitted(self)
-        if not isinstance(wta, WTA):
-            raise TypeError(
-                f"transform takes a WTA, got {type(wta).__name__}; make one with "
-                "WTA.from_pcfg."
-            )
+        wta = self._check_automaton(X)
         gamma = self._gamma(wta)
         return self._truncate(wta.reweight(gamma), gamma)
 

@@ -29,6 +29,19 @@ def test_weight_bounds_are_the_least_of_three():
                 )
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_weight_bounds_at_the_ends_of_double_precision(size):
+    bounds = svta_weight_bounds(np.full(2, size)).transition
+    np.testing.assert_allclose(bounds, 1 / np.sqrt(size), rtol=SUM)
+
+
+def test_total_error_is_the_sum_over_sizes():
+    # 4^m topologies, S^(m + 1) labellings, n^(2m + 1) s each.
+    terms = [4**m * 3 ** (m + 1) * 2 ** (2 * m + 1) * 0.5 for m in range(5)]
+    total = truncation_total_error(5, n=2, n_words=3, s=0.5)
+    np.testing.assert_allclose(total, sum(terms), rtol=SUM)
+
+
 def test_truncation_bounds_hold(seed):
     wta = random_wta(np.random.default_rng(seed), 3)
     values = wta.singular_values()
@@ -64,7 +77,15 @@ def test_corners():
     assert truncation_max_size(0.1, n=1, s=1.0) == 0
     assert truncation_max_size(0.1, n=5, s=0.0) == np.inf
     assert truncation_total_max_size(0.1, n=5, n_words=2, s=0.0) == np.inf
-    with pytest.raises(ValueError, match="positive"):
-        svta_weight_bounds([1.0, 0.0])
+    assert truncation_total_error(1000, n=2, n_words=3, s=0.0) == 0
+    assert truncation_total_error(10**9, n=2, n_words=3, s=0.1) == np.inf
+    assert truncation_error(10**400, n=1, s=0.5) == 0.5
+    for bad in ([1.0, 0.0], [1.0, np.inf], [np.nan]):
+        with pytest.raises(ValueError, match="positive"):
+            svta_weight_bounds(bad)
+    with pytest.raises(ValueError, match="M=-1"):
+        truncation_error(-1, n=2, s=0.1)
+    with pytest.raises(ValueError, match="s=nan"):
+        truncation_max_size(0.1, n=2, s=np.nan)
     with pytest.raises(ValueError, match="epsilon"):
         truncation_max_size(0.0, n=2, s=0.1)

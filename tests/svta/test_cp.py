@@ -99,10 +99,26 @@ def test_exact_when_the_rank_is_enough(seed):
     model = CPCompressor(wta, rank=9, max_iter=20000, tol=1e-9, random_state=0).fit()
     assert model.wta_.n_parameters == 3 * 9 * n
     trees = Treebank(reference.all_trees(3, "ab"))
-    np.testing.assert_allclose(model.wta_.value(trees), wta.value(trees), rtol=0.05)
-    assert wta.distance(model.wta_) < 0.02 * wta.norm()
+    np.testing.assert_allclose(model.wta_.value(trees), wta.value(trees), rtol=1e-6)
+    assert wta.distance(model.wta_) < 1e-7 * wta.norm()
     np.testing.assert_array_equal(
         model.transform(wta).value(trees), model.wta_.value(trees)
+    )
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_the_size_of_weights_does_not_matter(size):
+    T = np.full((2, 2, 2), 0.1)
+    T[0, 1, 0] = 0.3
+    options = {"rank": 2, "tol": 1e-2, "random_state": 0}
+    wta = WTA([1.0, 0.5], T, {"a": [0.3, 0.6]})
+    one = CPCompressor(wta, **options).fit()
+    other = CPCompressor(wta.reweight(size), **options).fit()
+    np.testing.assert_allclose(
+        other.wta_.tensors[0].to_dense() / size, one.wta_.tensors[0].to_dense(), SUM
+    )
+    np.testing.assert_allclose(
+        np.array(other.divergences_) / size, one.divergences_, rtol=1e-6
     )
 
 

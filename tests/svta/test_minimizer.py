@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -98,6 +99,23 @@ def test_sample_weight_reaches_the_learner_and_the_score():
     rough = SVTAMinimizer(n_states=1).fit(TREES)
     only = np.eye(6)[4]
     assert rough.score(TREES, sample_weight=only) == 1  # two words
+
+
+def test_metadata_requests_of_the_learner_are_kept():
+    weight = np.arange(len(TREES)) + 1.0
+    with config_context(enable_metadata_routing=True):
+        learner = PCFG().set_fit_request(sample_weight=False)
+        refused = SVTAMinimizer(learner).fit(TREES, sample_weight=weight)
+        learner = PCFG().set_fit_request(sample_weight=True)
+        taken = SVTAMinimizer(learner).fit(TREES, sample_weight=weight)
+        requests = SVTAMinimizer().get_metadata_routing()
+    plain = SVTAMinimizer().fit(TREES)
+    np.testing.assert_array_equal(
+        refused.score_samples(TREES), plain.score_samples(TREES)
+    )
+    assert not np.allclose(taken.score_samples(TREES), plain.score_samples(TREES))
+    assert set(requests.fit.requests) == {"sample_weight"}
+    assert not hasattr(requests, "transform") or not requests.transform.requests
 
 
 def test_grid_search_over_states():

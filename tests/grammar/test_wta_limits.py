@@ -1,0 +1,310 @@
+"""Automata at the limits: without recursion, of extreme weights, with odd names."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from lpcfg_sk import PCFG, WTA, SVTAMinimizer, Treebank
+from lpcfg_sk.exceptions import NotStronglyConvergentError
+from lpcfg_sk.grammar._gram import spectral_radius
+from lpcfg_sk.grammar._recursion import recursion
+from lpcfg_sk.grammar._tensors import DenseTensor
+from lpcfg_sk.svta import critical_gamma
+from tests.reference.wta import all_trees, random_wta
+from tests.tolerances import ITERATIVE, SUM
+
+TREES = Treebank(["(X (X a) (X b))", "(X (X (X a) (X a)) (X b))"])
+
+
+@pytest.fixture
+def rng(seed):
+    return np.random.default_rng(seed)
+
+
+def chain(n, word="w"):
+    """A tree that branches to the right, each label of its own."""
+    tree = f"(P{n} {word}{n})"
+    for k in reversed(range(n)):
+        tree = f"(N{k} (P{k} {word}{k}) {tree})"
+    return tree
+
+
+def comb(k):
+    """One tree of k inner nodes has the value 1, all others 0."""
+    i = np.arange(k)
+    leaf = np.eye(k + 1)[k]
+    return WTA(np.eye(k + 1)[0], (i, i + 1, np.full(k, k), np.ones(k)), {"a": leaf})
+
+
+# -- recursion -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 5, 12, 40])
+def test_automata_of_finitely_many_trees(k):
+    wta = comb(k)
+    assert wta.spectral_radius() == 0
+    assert wta.is_convergent
+    assert critical_gamma(wta) == np.inf
+    np.testing.assert_allclose(wta.norm(), 1.0, rtol=SUM)
+    np.testing.assert_allclose(wta.gram_matrices().tree, np.eye(k + 1), atol=SUM)
+
+
+@pytest.mark.parametrize("n", [5, 22, 32, 60])
+def test_grammars_of_deep_trees_without_recursion(n):
+    trees = Treebank([chain(n), chain(n - 1, "v")])
+    svta = SVTAMinimizer(PCFG(smoothing=0)).fit(trees)
+    np.testing.assert_allclose(
+        svta.score_samples(trees),
+        PCFG(smoothing=0).fit(trees).score_samples(trees),
+        rtol=ITERATIVE,
+    )
+
+
+def test_deep_trees_over_a_recursion():
+    """Newton's method overshoots a little; that is no sign of divergence."""
+    n = 30
+    loop = "(N0 (P0 w0) (N0 (P0 w0) (P1 x)))"
+    trees = Treebank([chain(n), chain(n - 1, "v"), loop, f"(N0 {chain(n)} (P0 w0))"])
+    wta = WTA.from_pcfg(PCFG(smoothing=0).fit(trees))
+    assert 0 < wta.spectral_radius() < 1
+    _, log = wta.minimize().log_value(trees)
+    np.testing.assert_allclose(log, wta.log_value(trees)[1], rtol=ITERATIVE)
+
+
+def test_recursion_of_a_small_pattern():
+    # 0 -> 1 2, 1 -> 2 3, 2 -> 1 4, 3 -> 3 4, and 4 and 5 are leaves.
+    array = np.zeros((6, 6, 6))
+    for i, j, k in ((0, 1, 2), (1, 2, 3), (2, 1, 4), (3, 3, 4)):
+        array[i, j, k] = 1.0
+    for tensor in (DenseTensor(array), WTA(np.ones(6), array, {"a": np.ones(6)})):
+        tensor = getattr(tensor, "tensors", [tensor])[0]
+        found = recursion([tensor])
+        expected = np.zeros((6, 6), dtype=bool)
+        expected[1:3, 1:3] = expected[3, 3] = True
+        np.testing.assert_array_equal(found.pairs, expected)
+        assert found.depth == 3
+
+
+@pytest.mark.parametrize("n", [3, 9, 14])
+@pytest.mark.parametrize("density", [0.05, 0.2, 1.0])
+def test_spectral_radius_of_the_explicit_matrix(rng, n, density):
+    wta = random_wta(rng, n, density=density)
+    array = wta.tensors[0].to_dense()
+    s = rng.standard_normal((n, n))
+    s = s @ s.T
+    matrix = np.einsum("ijk,abc,kc->iajb", array, array, s).reshape(n * n, -1)
+    matrix += np.einsum("ijk,abc,jb->iakc", array, array, s).reshape(n * n, -1)
+    expected = np.abs(np.linalg.eigvals(matrix)).max()
+    found = [spectral_radius(wta.tensors, s) for _ in range(2)]
+    assert found[0] == found[1]
+    if not recursion(wta.tensors).pairs.any():
+        assert found[0] == 0
+    else:
+        np.testing.assert_allclose(found[0], expected, rtol=1e-7)
+
+
+def test_hidden_states_do_not_limit_gamma(rng):
+    f, hidden = random_wta(rng, 2, scale=0.1), random_wta(rng, 2, scale=5.0)
+    both = f + 0.0 * hidden
+    turned = both.conjugate(np.linalg.qr(rng.standard_normal((4, 4)))[0])
+    np.testing.assert_allclose(critical_gamma(turned), critical_gamma(f), rtol=1e-2)
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-12, 1e12, 1e100])
+def test_critical_gamma_is_found_at_any_size(size):
+    # Σ_t γ^2|t| converges for T γ < ½ (Catalan numbers).
+    wta = WTA([1.0], np.full((1, 1, 1), size), {"a": [1.0]})
+    np.testing.assert_allclose(critical_gamma(wta) * size, 0.5, rtol=2e-3)
+
+
+def test_bad_arguments_of_critical_gamma(rng):
+    with pytest.raises(TypeError, match="got int"):
+        critical_gamma(3)
+    with pytest.raises(ValueError, match="rtol"):
+        critical_gamma(random_wta(rng, 2), rtol=-1.0)
+
+
+# -- extreme weights -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-160, 1e160, 1e300])
+def test_the_size_of_f_does_not_matter(rng, size):
+    f = random_wta(rng, 3)
+    g = f * size
+    assert g.is_convergent
+    np.testing.assert_allclose(g.norm() / size, f.norm(), rtol=SUM)
+    np.testing.assert_allclose(g.distance(3 * g) / size, 2 * f.norm(), rtol=SUM)
+    np.testing.assert_allclose(
+        g.singular_values() / size, f.singular_values(), rtol=ITERATIVE
+    )
+    _, log = g.minimize().log_value(TREES)
+    np.testing.assert_allclose(log, g.log_value(TREES)[1], rtol=ITERATIVE)
+    small = g.truncate(2)
+    np.testing.assert_allclose(
+        g.distance(small) / size, f.distance(f.truncate(2)), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "sizes", [(1e-100,) * 3, (1e100,) * 3, (1e60, 1.0, 1e-60)], ids=str
+)
+def test_the_units_of_states_do_not_matter(rng, sizes):
+    f = random_wta(rng, 3)
+    g = f.conjugate(np.diag(sizes))
+    np.testing.assert_allclose(g.norm(), f.norm(), rtol=ITERATIVE)
+    _, log = g.minimize().log_value(TREES)
+    np.testing.assert_allclose(log, f.log_value(TREES)[1], rtol=ITERATIVE)
+
+
+def test_values_of_the_largest_weights():
+    wta = WTA([1e308] * 3, np.full((3, 3, 3), 1e308), {"a": [1e308] * 3})
+    # α sums 3 states; a tree of two words has 9 terms in each of them.
+    expected = np.log(27) + 4 * np.log(1e308)
+    sign, log = wta.log_value(["(X (X a) (X a))"])
+    assert sign == 1
+    np.testing.assert_allclose(log, expected, rtol=SUM)
+    sign, log = wta.sentence_log_value([["a", "a"]])
+    assert sign == 1
+    np.testing.assert_allclose(log, expected, rtol=SUM)
+    assert np.isfinite(wta.condition_numbers(["(X (X a) (X a))"])).all()
+
+
+@pytest.mark.parametrize("sizes", [(1e300, 1e-200, 1e-200), (1e-300, 1e200, 1e200)])
+def test_factors_of_extreme_sizes(sizes):
+    factors = tuple(np.full((1, 1), size) for size in sizes)
+    wta = WTA([1.0], factors, {"a": [1.0]})
+    expected = np.log(sizes).sum()
+    np.testing.assert_allclose(wta.log_value(TREES[:1])[1], -np.inf)
+    for found in (
+        wta.log_value(["(X (X a) (X a))"]),
+        wta.sentence_log_value([["a", "a"]]),
+    ):
+        np.testing.assert_allclose(found[1], expected, rtol=SUM)
+
+
+def test_posteriors_do_not_depend_on_the_size_of_weights(rng):
+    f = random_wta(rng, 2)
+    g = WTA(f.alpha * 1e200, f.T * 1e150, {w: v * 1e-150 for w, v in f.omega.items()})
+    sentence = [["a", "b", "a", "b"]]
+    one, other = (next(w.span_charts(sentence)).posteriors() for w in (f, g))
+    np.testing.assert_allclose(other, one, rtol=ITERATIVE, atol=ITERATIVE)
+
+
+@pytest.mark.parametrize("factor", [np.nan, np.inf])
+def test_factors_are_finite(rng, factor):
+    f = random_wta(rng, 2)
+    for change in (f.__mul__, f.reweight):
+        with pytest.raises(ValueError, match="finite"):
+            change(factor)
+    with pytest.raises(ValueError, match="alpha"):
+        (f * 1e308) * 1e308
+
+
+def test_rank_tolerances_are_shares(rng):
+    f = random_wta(rng, 2)
+    for tol in (-1.0, 2.0, np.nan):
+        for method in (f.minimize, f.singular_values):
+            with pytest.raises(ValueError, match="rank_tol"):
+                method(rank_tol=tol)
+
+
+# -- names and immutability ------------------------------------------------------
+
+
+def test_automata_do_not_change():
+    array = np.full((1, 1, 1), 0.3)
+    factors = tuple(np.ones((1, 1)) for _ in range(3))
+    for T in (array, factors):
+        wta = WTA([1.0], T, {"a": [1.0]})
+        before = wta.value(["(X (X a) (X a))"])
+        for part in (array, *factors):
+            part[:] = 5.0
+        np.testing.assert_array_equal(wta.value(["(X (X a) (X a))"]), before)
+        for copy in (wta, pickle.loads(pickle.dumps(wta))):
+            arrays = [copy.alpha, copy.omega_matrix]
+            arrays += [a for t in copy.tensors for a in t.arrays().values()]
+            assert not any(a.flags.writeable for a in arrays)
+            with pytest.raises(AttributeError, match="immutable"):
+                copy.alpha = 3
+            with pytest.raises(AttributeError, match="immutable"):
+                del copy.alpha
+
+
+def test_states_of_the_same_name_stay_apart():
+    wta = WTA([1.0, 2.0], np.full((2, 2, 2), 0.1), {"a": [1.0, 3.0]}, states="ss")
+    (log,) = wta.to_wcfg().sentence_log_prob([["a", "a"]])
+    np.testing.assert_allclose(log, wta.sentence_log_value([["a", "a"]])[1], rtol=SUM)
+
+
+@pytest.mark.parametrize("other", ["<u>", "<v>", None])
+def test_unknown_words_of_sums_and_products(other):
+    def make(unknown, weight):
+        omega = {"a": [1.0], **({unknown: [weight]} if unknown else {})}
+        return WTA([1.0], np.full((1, 1, 1), 0.3), omega, unknown_word=unknown)
+
+    f, g = make("<u>", 0.5), make(other, 0.25)
+    trees = ["(X (X b) (X a))", "(X (X <u>) (X a))", "(X (X <v>) (X a))"]
+    np.testing.assert_allclose((f + g).value(trees), f.value(trees) + g.value(trees))
+    np.testing.assert_allclose((f * g).value(trees), f.value(trees) * g.value(trees))
+
+
+def test_an_unknown_word_that_the_other_names():
+    f = WTA([1.0], np.ones((1, 1, 1)), {"a": [1.0], "b": [0.5]}, unknown_word="b")
+    g = WTA([1.0], np.ones((1, 1, 1)), {"b": [3.0]})
+    trees = ["(X a)", "(X b)", "(X c)"]
+    np.testing.assert_allclose((f + g).value(trees), [1.0, 3.5, 0.5])
+    np.testing.assert_allclose((f * g).value(trees), [0.0, 1.5, 0.0])
+
+
+def test_distances_take_words_literally():
+    f, g = (
+        WTA([1.0], np.full((1, 1, 1), 0.01), {"a": [1.0], u: [0.5]}, unknown_word=u)
+        for u in ("<u>", "<v>")
+    )
+    trees = Treebank(all_trees(4, ["a", "<u>", "<v>"]))
+    values = []
+    for wta in (f, g):
+        literal = WTA(wta.alpha, wta.T, wta.omega)
+        values.append(literal.value(trees))
+    expected = np.linalg.norm(values[0] - values[1])
+    for method in ("inner", "difference"):
+        np.testing.assert_allclose(f.distance(g, method=method), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0], {1: np.ones((1, 1, 1))}, {"a": [1.0]}), "labels of T.*1 of type int"),
+        (([1.0], np.ones((1, 1, 1)), {1: [1.0]}), "words of omega.*1 of type int"),
+    ],
+)
+def test_names_are_strings(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        WTA(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("T", "message"),
+    [
+        (((1.0, 2.0), (3.0, 4.0)), "a pair"),
+        ((np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 3))), "one shape"),
+        ({"X": np.ones((3, 3, 3))}, r"T\['X'\]"),
+    ],
+    ids=["pair", "factors", "label"],
+)
+def test_tensors_that_cannot_be_read(T, message):
+    with pytest.raises(ValueError, match=message):
+        WTA([1.0, 1.0], T, {"a": [1.0, 1.0]})
+
+
+def test_an_empty_sentence_is_named(rng):
+    with pytest.raises(ValueError, match="row 1 is an empty sentence"):
+        random_wta(rng, 2).sentence_value([["a"], []])
+
+
+def test_near_critical_sums_are_refused_with_their_gap():
+    # One state with ω = 1: 1 − ρ = √(1 − 4T²).
+    T = np.full((1, 1, 1), 0.5 * np.sqrt(1 - 1e-14))
+    with pytest.raises(NotStronglyConvergentError, match="1 − ρ = "):
+        WTA([1.0], T, {"a": [1.0]}).gram_matrices()
