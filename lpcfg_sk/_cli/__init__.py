@@ -46,7 +46,9 @@ def main(argv=None):
     for module in _COMMANDS:
         name = module.__name__.rpartition("._")[2]
         summary = module.__doc__.strip().splitlines()[0]
-        command = commands.add_parser(name, help=summary, description=module.__doc__)
+        command = commands.add_parser(
+            name, help=summary, description=module.__doc__, formatter_class=_Formatter
+        )
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     try:
@@ -54,6 +56,20 @@ def main(argv=None):
     except SystemExit as stop:
         return stop.code or 0
     return _guarded(arguments)
+
+
+class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Descriptions with paragraphs, and the defaults that say something."""
+
+    def _get_help_string(self, action):
+        if action.default is None or action.default is False:
+            return action.help
+        return super()._get_help_string(action)
+
+    def _fill_text(self, text, width, indent):
+        fill = super()._fill_text
+        paragraphs = text.strip().split("\n\n")
+        return "\n\n".join(fill(part, width, indent) for part in paragraphs)
 
 
 def _guarded(arguments):

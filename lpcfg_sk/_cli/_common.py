@@ -31,13 +31,18 @@ def add_treebank_arguments(parser, *, nargs="+", name="treebank"):
 
 
 def trees_of(arguments, paths):
-    """Read the trees that the arguments name."""
-    return read_treebank(
+    """Read the trees that the arguments name, one at least."""
+    treebank = read_treebank(
         paths,
         format=arguments.format,
         encoding=arguments.encoding,
         on_error="skip" if arguments.skip_errors else "raise",
     )
+    if len(treebank) == 0:
+        raise ValueError(
+            f"{', '.join(paths)}: no trees in the format {arguments.format!r}"
+        )
+    return treebank
 
 
 def add_learner_arguments(parser):
@@ -57,8 +62,17 @@ def add_learner_arguments(parser):
     parser.add_argument(
         "--vertical", type=int, default=1, help="ancestors that a label remembers"
     )
-    parser.add_argument("--jobs", type=int, default=None, help="number of threads")
+    add_jobs_argument(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed")
+
+
+def add_jobs_argument(parser):
+    """Argument for the number of threads."""
+    parser.add_argument(
+        "--jobs",
+        type=n_jobs,
+        help="number of threads, -1 for one a core (default: 1)",
+    )
 
 
 def learner_of(arguments, m, *, verbose=False):
@@ -82,6 +96,21 @@ def learner_of(arguments, m, *, verbose=False):
     )
 
 
+def load_parser(path):
+    """Parser pipeline of a file that train wrote."""
+    from sklearn.pipeline import Pipeline
+
+    from lpcfg_sk.persistence import load
+
+    parser = load(path)
+    if not isinstance(parser, Pipeline):
+        raise ValueError(
+            f"{path} holds a {type(parser).__name__}; expected a parser with its "
+            "preprocessing, as train and save(make_parser(...)) write it"
+        )
+    return parser
+
+
 def positive(text):
     """Whole number from 1 on."""
     try:
@@ -98,8 +127,26 @@ def positive_list(text):
     return [positive(part) for part in text.split(",")]
 
 
+def n_jobs(text):
+    """Number of threads as joblib takes it."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value == 0:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of threads; expected one from 1 on, or -1 for one "
+            "a core"
+        )
+    return value
+
+
 def output_file(text):
     """Path of a file in a folder that exists: known before the work, not after it."""
+    if os.path.isdir(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is a folder; expected the name of a file"
+        )
     folder = os.path.dirname(text) or "."
     if not os.path.isdir(folder):
         raise argparse.ArgumentTypeError(f"there is no folder {folder!r}")

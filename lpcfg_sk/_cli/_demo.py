@@ -1,4 +1,4 @@
-"""Train, parse and score on the embedded treebank, and show a table."""
+"""Train, parse and score on the toy treebank of the package, and show a table."""
 
 from lpcfg_sk._cli._common import emit, emit_table, note, positive, watched
 

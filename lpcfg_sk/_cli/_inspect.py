@@ -1,6 +1,6 @@
 """Show what a model has learnt: its sizes and the meaning of its latent states."""
 
-from lpcfg_sk._cli._common import emit, emit_table, positive
+from lpcfg_sk._cli._common import emit, emit_table, load_parser, positive
 
 
 def add_arguments(parser):
@@ -16,9 +16,8 @@ def run(arguments):
     import pandas as pd
 
     from lpcfg_sk.inspection import describe_state, state_table
-    from lpcfg_sk.persistence import load
 
-    parser = load(arguments.model)
+    parser = load_parser(arguments.model)
     grammar = parser[-1].grammar_
     label = arguments.label
     if label is not None:

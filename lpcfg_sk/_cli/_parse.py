@@ -2,19 +2,28 @@
 
 Tokens are separated by white space; with --tags a token is word/TAG. Brackets in words
 are taken as -LRB- and -RRB-, as treebanks write them. The answer to a line is a line
-with its tree, and an empty line for an empty one. With --kbest it is a line "score TAB
-tree" for each tree, with --marginals a line "label TAB start TAB end TAB posterior" for
-each bracket; an empty line ends each answer. With --json it is one line with a JSON
-value, null for an empty line.
+with its tree, and an empty line for an empty one.
+
+With --kbest it is a line "score TAB tree" for each tree, with --marginals a line "label
+TAB start TAB end TAB posterior" for each bracket; an empty line ends each answer. Spans
+are 0-based and half-open: the bracket is over the tokens start to end - 1. With --json
+the answer is one line with a JSON value, null for an empty line.
 """
 
 import contextlib
 import itertools
 import json
+import re
 import sys
 import warnings
 
-from lpcfg_sk._cli._common import Progress, emit, positive
+from lpcfg_sk._cli._common import (
+    Progress,
+    add_jobs_argument,
+    emit,
+    load_parser,
+    positive,
+)
 
 _ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 
@@ -35,14 +44,14 @@ def add_arguments(parser):
     parser.add_argument(
         "--batch", type=positive, default=100, help="sentences parsed together"
     )
-    parser.add_argument("--jobs", type=int, default=None, help="number of threads")
+    add_jobs_argument(parser)
 
 
 def run(arguments):
     """Parse batch by batch, so that memory does not grow with the input."""
-    from lpcfg_sk.persistence import load
+    from lpcfg_sk.exceptions import ChartMemoryError
 
-    parser = load(arguments.model)
+    parser = load_parser(arguments.model)
     parser.set_params(**{f"{parser.steps[-1][0]}__n_jobs": arguments.jobs})
     with contextlib.ExitStack() as stack:
         lines = sys.stdin
@@ -54,12 +63,15 @@ def run(arguments):
         shown = not (lines.isatty() or sys.stdout.isatty())
         progress = stack.enter_context(Progress("sentences", shown=shown))
         while batch := list(itertools.islice(numbered, size)):
-            with warnings.catch_warnings(record=True) as caught:
-                _answer(parser, batch, arguments)
+            try:
+                with warnings.catch_warnings(record=True) as caught:
+                    _answer(parser, batch, arguments)
+            except ChartMemoryError as error:
+                raise MemoryError(_by_line(error, batch)) from error
+            first, last = batch[0][0], batch[-1][0]
+            where = f"line {first}" if first == last else f"lines {first} to {last}"
             for warning in caught:
-                # Rows are counted within the batch.
-                first, last = batch[0][0], batch[-1][0]
-                message = f"lines {first} to {last}: {warning.message}"
+                message = f"{where}: {_by_line(warning.message, batch)}"
                 warnings.warn(message, warning.category, stacklevel=2)
             sys.stdout.flush()
             progress.step(len(batch))
@@ -75,6 +87,14 @@ def _tokens(lines):
             f"{lines.name}: sentences are read as {lines.encoding}, which these bytes "
             f"are not: {error.object[error.start : error.start + 8]!r}"
         ) from error
+
+
+def _by_line(message, batch):
+    """A message that names lines of the input for rows of the batch."""
+    numbers = [number for number, tokens in batch if tokens]
+    return re.sub(
+        r"\brow (\d+)", lambda row: f"line {numbers[int(row[1])]}", str(message)
+    )
 
 
 def _answer(parser, batch, arguments):

@@ -16,7 +16,10 @@ def add_arguments(parser):
     """Declare the arguments of the command."""
     add_treebank_arguments(parser)
     parser.add_argument(
-        "-m", type=positive_list, default=[4, 8, 16], help="numbers to try, e.g. 4,8,16"
+        "-m",
+        type=positive_list,
+        default="4,8,16",
+        help="numbers to try, with commas and no blanks between them",
     )
     parser.add_argument("--cv", type=positive, default=3, help="number of folds")
     parser.add_argument("--json", action="store_true", help="write JSON")

@@ -142,7 +142,10 @@ def load_arrays(path, kind, version):
             f"({error})."
         ) from error
     if found != kind:
-        raise ValueError(f"{path} holds a {found}; expected: {kind}.")
+        reader = "lpcfg_sk.load" if found == "estimator" else f"{found}.load"
+        raise ValueError(
+            f"{path} holds a {found}; expected: {kind}. It is read with {reader}."
+        )
     if found_version > version:
         raise ValueError(
             f"{path} has layout version {found_version} (written by lpcfg_sk "

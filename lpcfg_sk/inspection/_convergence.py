@@ -20,7 +20,7 @@ class ConvergenceDisplay(Display):
     name : str
         What the values are.
     chosen : int, default=None
-        Iteration that early stopping chose.
+        Number of iterations that held-out data chose, where more were run.
 
     Attributes
     ----------
@@ -57,17 +57,12 @@ class ConvergenceDisplay(Display):
         -------
         display : ConvergenceDisplay
         """
-        for attribute, name in _CURVES.items():
-            try:
-                learner = fitted_learner(estimator, attribute, cls.__name__)
-            except ValueError:
-                continue
-            values = getattr(learner, attribute)
-            chosen = getattr(learner, "n_iter_", None)
-            if chosen is not None and chosen >= len(values) - 1:
-                chosen = None
-            return cls(values, name, chosen).plot(ax, **kwargs)
-        return fitted_learner(estimator, "lower_bounds_", cls.__name__)
+        learner = fitted_learner(estimator, _CURVES, cls.__name__)
+        attribute = next(name for name in _CURVES if hasattr(learner, name))
+        values = getattr(learner, attribute)
+        # AggregateMarkovLM keeps the iterations after the one that X_val chose.
+        chosen = learner.n_iter_ if learner.n_iter_ < len(values) - 1 else None
+        return cls(values, _CURVES[attribute], chosen).plot(ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
         """Draw the curve.
@@ -90,5 +85,5 @@ class ConvergenceDisplay(Display):
             ax.axvline(self.chosen, color="0.6", linestyle=":", label="chosen")
             ax.legend(fontsize="small")
         ax.set(xlabel="iteration", ylabel=self.name)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        self._whole_ticks()
         return self

@@ -33,14 +33,19 @@ class Display:
         self.ax_, self.figure_ = ax, ax.figure
         return ax
 
+    def _whole_ticks(self):
+        # The ticks of an axis that the caller made logarithmic are not ours.
+        if self.ax_.get_xscale() == "linear":
+            self.ax_.locator_params(axis="x", integer=True)
 
-def fitted_learner(estimator, attribute, name):
-    """Learner of an estimator or pipeline that has a fitted attribute."""
+
+def fitted_learner(estimator, attributes, name):
+    """Learner of an estimator or pipeline that has one of the fitted attributes."""
     learner = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     check_is_fitted(learner)
-    if not hasattr(learner, attribute):
+    if not any(hasattr(learner, attribute) for attribute in attributes):
         raise ValueError(
-            f"{name} needs an estimator with {attribute}, which "
+            f"{name} needs an estimator with {' or '.join(attributes)}, which "
             f"{type(learner).__name__} does not have"
         )
     return learner

@@ -57,7 +57,7 @@ class LatentStateDisplay(Display):
         -------
         display : LatentStateDisplay
         """
-        learner = fitted_learner(estimator, "grammar_", cls.__name__)
+        learner = fitted_learner(estimator, ["grammar_"], cls.__name__)
         states = [
             describe_state(learner, nonterminal, h, top=top)
             for h in range(learner.grammar_.m.get(nonterminal, 1))

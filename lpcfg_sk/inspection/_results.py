@@ -34,7 +34,12 @@ def results_table(search):
     0  1.5       -2.10     1
     1  0.5       -2.12     2
     """
-    check_is_fitted(search, "cv_results_")
+    if not hasattr(search, "cv_results_"):
+        check_is_fitted(search)
+        raise TypeError(
+            "results_table takes a fitted search such as GridSearchCV, got "
+            f"{type(search).__name__}"
+        )
     results = search.cv_results_
     params = [name for name in results if name.startswith("param_")]
     short = _short_names([name.removeprefix("param_") for name in params])

@@ -54,7 +54,7 @@ class SingularValueDisplay(Display):
         -------
         display : SingularValueDisplay
         """
-        learner = fitted_learner(estimator, "singular_values_", cls.__name__)
+        learner = fitted_learner(estimator, ["singular_values_"], cls.__name__)
         values = learner.singular_values_
         if not isinstance(values, dict):
             return cls({type(learner).__name__: np.asarray(values)}).plot(ax, **kwargs)

@@ -80,17 +80,15 @@ class StateCurveDisplay(Display):
         shown = {self.x, "mean_score", "std_score", "fit_time", "score_time"}
         shown |= {"rank", "iteration"}
         others = [c for c in self.table.columns if c not in shown]
-        keys = self.table[others].astype(str).agg(", ".join, axis=1)
-        groups = self.table.groupby(keys) if others else [("", self.table)]
-        numeric = pd.api.types.is_numeric_dtype(self.table[self.x])
+        table = self.table.sort_values([*others, self.x], key=_sortable)
+        keys = table[others].astype(str).agg(", ".join, axis=1)
+        groups = table.groupby(keys, sort=False) if others else [("", table)]
+        numeric = pd.api.types.is_numeric_dtype(table[self.x])
         self.containers_ = []
         for key, part in groups:
             if numeric:
-                part = part.sort_values(self.x)
                 where = part[self.x]
             else:
-                # Lists, names and None among them have no order but that of their text.
-                part = part.sort_values(self.x, key=lambda column: column.astype(str))
                 where = np.arange(len(part))
                 ax.set_xticks(where, [str(v) for v in part[self.x]])
             options = {"marker": "o", "capsize": 3, "label": key or None, **kwargs}
@@ -99,5 +97,14 @@ class StateCurveDisplay(Display):
             )
         if others:
             ax.legend(title=", ".join(others), fontsize="small")
+        if pd.api.types.is_integer_dtype(table[self.x]):
+            self._whole_ticks()
         ax.set(xlabel=self.x, ylabel="mean score ± standard deviation of the folds")
         return self
+
+
+def _sortable(column):
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    # Lists, names and None among them have no order but that of their text.
+    return column.astype(str)

@@ -8,7 +8,7 @@ from lpcfg_sk.language_model._aggregate_training import mixed_probabilities, tra
 from lpcfg_sk.language_model._base import BaseLanguageModel
 from lpcfg_sk.language_model._bigrams import BigramCounts
 from lpcfg_sk.language_model._corpus import UNK, Events, check_corpus
-from lpcfg_sk.utils._validation import Interval, StrOptions, fit_context
+from lpcfg_sk.utils._validation import N_JOBS, Interval, StrOptions, fit_context
 
 
 class AggregateMarkovLM(BaseLanguageModel):
@@ -143,7 +143,7 @@ class AggregateMarkovLM(BaseLanguageModel):
             Interval(Real, 0.0, None, closed="left"),
         ],
         "kappa": [Interval(Real, 0.0, None, closed="left")],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -203,7 +203,8 @@ class AggregateMarkovLM(BaseLanguageModel):
             Held-out sentences that choose the number of iterations, instead of a
             part of X.
         sample_weight : array-like of shape (n_sentences,), default=None
-            Weights of the sentences.
+            Weights of the sentences, which may be fractions. Those of weight 0 are
+            left out; ``min_count`` counts each of the others once.
 
         Returns
         -------
@@ -217,7 +218,7 @@ class AggregateMarkovLM(BaseLanguageModel):
         elif self.validation_fraction is not None and len(X) > 1:
             cut = len(X) - max(1, round(self.validation_fraction * len(X)))
             cut = max(cut, 1)
-            if any(map(len, X[:cut])) and weights[:cut].any():
+            if any(map(len, X[:cut])):
                 trial = self._estimate(X[:cut], weights[:cut], X[cut:])
                 rounds = trial.pivot_iter, trial.n_iter
         model = self._estimate(X, weights, validation, rounds)
@@ -254,7 +255,7 @@ class AggregateMarkovLM(BaseLanguageModel):
 
     def _estimate(self, X, weights, X_val, rounds=None):
         """Fit to X; the number of rounds is given, or chosen on X_val if any."""
-        self._set_vocabulary(X)
+        self._set_vocabulary(X, np.ones(len(X)))
         events = self._encode(X)
         known = events.history[:, 0] >= 0
         n_outcomes = len(self.vocabulary_)
@@ -267,8 +268,8 @@ class AggregateMarkovLM(BaseLanguageModel):
         )
         if counts.total == 0:
             raise ValueError(
-                "X has no bigram: stream mode needs two tokens at least, of positive "
-                "weight"
+                "X has no bigram: stream mode needs two tokens at least, in sentences "
+                "of positive weight"
             )
         self.unigram_ = counts.outcome_counts / counts.total
         held_out = None

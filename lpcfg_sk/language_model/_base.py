@@ -44,10 +44,11 @@ class BaseLanguageModel(BaseEstimator):
             sentence_mode=self.mode == "sentence",
         )
 
-    def _set_vocabulary(self, X):
+    def _set_vocabulary(self, X, weights):
         self.vocabulary_ = np.array(
             build_vocabulary(
                 X,
+                weights,
                 min_count=self.min_count,
                 unk_token=self.unk_token,
                 end_token=self._end_token if self.mode == "sentence" else None,
@@ -57,19 +58,27 @@ class BaseLanguageModel(BaseEstimator):
         self._index = {word: i for i, word in enumerate(self.vocabulary_)}
 
     def _check_training_data(self, X, sample_weight):
+        """Sentences of positive weight, and their weights."""
         X = check_corpus(X, estimator=self)
+        weights = check_sample_weight(sample_weight, X)
+        X = [X[row] for row in np.flatnonzero(weights)]
         if not any(map(len, X)):
-            raise ValueError("X has no tokens: all its sentences are empty")
-        return X, check_sample_weight(sample_weight, X)
+            raise ValueError(
+                "X has no tokens: all its sentences are empty, or of weight 0"
+            )
+        return X, weights[weights > 0]
 
-    def _log_prob(self, X):
-        """Log probability of each scored event, and all events with a mask of these."""
+    def _events(self, X):
+        """All events, and a mask of the scored ones."""
         check_is_fitted(self)
         events = self._encode(X)
         if self.score_unk:
-            scored = np.ones(len(events.outcome), dtype=bool)
-        else:
-            scored = events.outcome != UNK
+            return events, np.ones(len(events.outcome), dtype=bool)
+        return events, events.outcome != UNK
+
+    def _log_prob(self, X):
+        """Log probability of each scored event, and all events with a mask of these."""
+        events, scored = self._events(X)
         with np.errstate(divide="ignore"):
             log_prob = np.log(
                 self._probabilities(events.history[scored], events.outcome[scored])
@@ -87,12 +96,39 @@ class BaseLanguageModel(BaseEstimator):
         Returns
         -------
         log_prob : ndarray of shape (n_sentences,)
-            Sum of the log probabilities of the scored tokens; -inf where one of them
-            has probability 0.
+            Sum of the log probabilities of the scored tokens, how many
+            :meth:`scored_tokens` says; -inf where one of them has probability 0.
         """
         X = check_corpus(X, estimator=self)
         log_prob, scored, events = self._log_prob(X)
-        return np.bincount(events.sample[scored], weights=log_prob, minlength=len(X))
+        sums = np.bincount(events.sample[scored], weights=log_prob, minlength=len(X))
+        # without a scored token bincount forgets the type of the weights
+        return sums.astype(np.float64, copy=False)
+
+    def scored_tokens(self, X):
+        """Count what :meth:`score_samples` sums in each sentence.
+
+        Parameters
+        ----------
+        X : list of list of str
+            Sentences.
+
+        Returns
+        -------
+        n_tokens : ndarray of int, shape (n_sentences,)
+            Tokens, without unknown words unless ``score_unk``, and in sentence mode
+            the end of the sentence.
+
+        Examples
+        --------
+        >>> from lpcfg_sk.language_model import KneserNeyLM
+        >>> model = KneserNeyLM(min_count=1).fit([["a", "b", "a"], ["b", "a"]])
+        >>> model.scored_tokens([["a", "b", "c"], ["c"]])
+        array([2, 0])
+        """
+        X = check_corpus(X, estimator=self)
+        events, scored = self._events(X)
+        return np.bincount(events.sample[scored], minlength=len(X))
 
     def score(self, X, y=None, *, sample_weight=None):
         """Mean log probability of a scored token.

@@ -26,8 +26,8 @@ class BigramCounts:
         The counts.
     total : float
         Their sum.
-    context_counts, outcome_counts : ndarray of float64
-        Row and column sums.
+    outcome_counts : ndarray of float64
+        Column sums.
     """
 
     def __init__(self, context, outcome, weight, shape):
@@ -36,7 +36,6 @@ class BigramCounts:
         matrix.eliminate_zeros()
         self.matrix = matrix
         self.total = float(matrix.data.sum())
-        self.context_counts = matrix.sum(axis=1)
         self.outcome_counts = matrix.sum(axis=0)
         # What all iterations read: a cluster gets it once.
         self._by_row = Resident(

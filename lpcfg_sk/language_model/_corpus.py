@@ -1,4 +1,3 @@
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -65,21 +64,24 @@ def check_corpus(X, *, estimator):
                 f"{name} takes a list of token lists, but X[{row}] is of type "
                 f"{type(sentence).__name__}"
             )
-        if len(sentence) and not isinstance(sentence[0], str):
-            raise TypeError(
-                f"tokens are strings, but X[{row}][0] is {sentence[0]!r} of type "
-                f"{type(sentence[0]).__name__}"
-            )
+        for place, token in enumerate(sentence):
+            if not isinstance(token, str):
+                raise TypeError(
+                    f"tokens are strings, but X[{row}][{place}] is {token!r} of type "
+                    f"{type(token).__name__}; convert it, e.g. by str"
+                )
     return X
 
 
-def build_vocabulary(X, *, min_count, unk_token, end_token):
+def build_vocabulary(X, weights, *, min_count, unk_token, end_token):
     """Outcomes of a language model, the commonest first.
 
     Parameters
     ----------
     X : list of sequence of str
         Training sentences.
+    weights : sequence of float, shape (n_sentences,)
+        How often each sentence counts.
     min_count : int
         Words seen less often are not kept.
     unk_token : str
@@ -91,7 +93,10 @@ def build_vocabulary(X, *, min_count, unk_token, end_token):
     -------
     list of str
     """
-    counts = Counter(chain.from_iterable(X))
+    counts = {}
+    for sentence, weight in zip(X, np.asarray(weights).tolist(), strict=True):
+        for word in sentence:
+            counts[word] = counts.get(word, 0) + weight
     special = [unk_token] if end_token is None else [unk_token, end_token]
     if end_token in counts:
         raise ValueError(
@@ -100,7 +105,8 @@ def build_vocabulary(X, *, min_count, unk_token, end_token):
         )
     counts.pop(unk_token, None)
     kept = [word for word, count in counts.items() if count >= min_count]
-    # order of the text breaks ties, so the ids do not depend on hashing
+    # order of the text breaks ties, so the ids depend on neither hashing nor on
+    # whether a sentence is repeated or weighted
     kept.sort(key=lambda word: -counts[word])
     return special + kept
 

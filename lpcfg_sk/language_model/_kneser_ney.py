@@ -150,8 +150,10 @@ class KneserNeyLM(BaseLanguageModel):
         y : None
             Ignored.
         sample_weight : array-like of int, shape (n_sentences,), default=None
-            How often each sentence was seen; discounts are defined for whole counts
-            only.
+            How often each sentence was seen, which also counts for ``min_count``;
+            discounts are defined for whole counts only. A sentence of weight 0 is left
+            out. In stream mode the tokens of a repeated sentence follow those of the
+            sentence before it, not of its own copy.
 
         Returns
         -------
@@ -163,7 +165,7 @@ class KneserNeyLM(BaseLanguageModel):
                 "KneserNeyLM takes whole numbers as sample_weight: its discounts "
                 "come from the number of n-grams seen once and twice"
             )
-        self._set_vocabulary(X)
+        self._set_vocabulary(X, weights)
         events = self._encode(X)
         self._levels = self._count(events, weights[events.sample])
         self.discounts_ = [level.discounts for level in self._levels]
@@ -174,9 +176,9 @@ class KneserNeyLM(BaseLanguageModel):
         n_outcomes = len(self.vocabulary_)
         # outcomes and the start symbol can stand in a history
         base = n_outcomes + 1
-        seen = weights > 0
+        seen = np.ones(len(weights), dtype=bool)
         history_keys = np.zeros(1, np.int64)
-        number = np.where(seen, 0, -1)
+        number = np.zeros(len(weights), np.int64)
         tables = []
         for n in range(1, self.order + 1):
             if n > 1:

@@ -63,8 +63,8 @@ def minimise(
         Added to the count of each rule.
     max_iter : int
         Largest number of iterations.
-    tol : float
-        Stop when the log-loss falls by less than this.
+    tol : float or None
+        Stop when the log-loss falls by less than this; None never stops early.
     verbose : int, default=0
         Whether to report iterations through :mod:`logging`.
 
@@ -92,7 +92,7 @@ def minimise(
         if n_iter > 0:
             if pseudo_count == 0:
                 _check_fall(*losses[-2:])
-            if losses[-2] - loss < tol:
+            if tol is not None and losses[-2] - loss < tol:
                 converged = True
                 break
         binomials = chains.estimate(counts, binomials, gamma, pseudo_count)

@@ -17,6 +17,7 @@ from lpcfg_sk.margin._task import Task, derivable, normalised, rules_by_lhs, uni
 from lpcfg_sk.margin._trees import flat_tree, treebank_of
 from lpcfg_sk.treebank import ShardedTreebank
 from lpcfg_sk.utils._validation import (
+    N_JOBS,
     Interval,
     StrOptions,
     check_sample_weight,
@@ -61,8 +62,8 @@ class MarginEMPCFG(BaseEstimator):
         any, else like "uniform"; further starts of `n_init` are random.
     max_iter : int, default=100
         Largest number of iterations.
-    tol : float, default=1e-5
-        Stop when the log-loss falls by less than this.
+    tol : float or None, default=1e-5
+        Stop when the log-loss falls by less than this; None never stops early.
     n_init : int, default=1
         Number of starts; the one with the smallest log-loss is kept.
     decoder : {"viterbi", "max-marginal"}, default="viterbi"
@@ -95,6 +96,18 @@ class MarginEMPCFG(BaseEstimator):
     n_zero_probability_ : int
         Rows that the grammar does not derive, and that were left out.
 
+    See Also
+    --------
+    lpcfg_sk.metrics.log_likelihood_scorer : Score to compare grammars by.
+
+    Notes
+    -----
+    :meth:`score` leaves rows out that the grammar does not derive. It compares settings
+    of one grammar, such as `s`. Scores of grammars that derive different rows are not
+    comparable: a search over `grammar` would choose one that derives little. There
+    ``scoring=log_likelihood_scorer`` is the one to use, which is -inf where a row is
+    not derived.
+
     References
     ----------
     Cohen, S. B. and Smith, N. A. (2012). Empirical risk minimization for probabilistic
@@ -125,10 +138,10 @@ class MarginEMPCFG(BaseEstimator):
         "unlabeled_weight": [Interval(Real, 0, None, closed="neither")],
         "init": [StrOptions({"auto", "uniform", "random"})],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "decoder": [StrOptions({"viterbi", "max-marginal"})],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -274,7 +287,7 @@ class MarginEMPCFG(BaseEstimator):
         self.n_iter_ = run.n_iter
         self.converged_ = run.converged
         self.n_zero_probability_ = task.n_zero_probability
-        if not self.converged_ and self.max_iter > 0:
+        if not self.converged_ and self.tol is not None and self.max_iter > 0:
             warnings.warn(
                 f"MarginEMPCFG did not converge in {self.max_iter} iterations; raise "
                 "max_iter or tol",
@@ -336,7 +349,9 @@ class MarginEMPCFG(BaseEstimator):
 
         Rows outside the language of the grammar, which no probabilities could help,
         are left out and counted in a warning; a row that only these probabilities
-        make impossible gives -inf.
+        make impossible gives -inf. So scores of grammars that derive different rows
+        are not comparable: :func:`~lpcfg_sk.metrics.log_likelihood_scorer`, which is
+        -inf where a row is not derived, compares grammars.
 
         Parameters
         ----------
@@ -350,6 +365,7 @@ class MarginEMPCFG(BaseEstimator):
         Returns
         -------
         score : float
+            -inf where the grammar derives none of the rows.
         """
         check_is_fitted(self)
         X = check_treebank(X, estimator=self)
@@ -363,8 +379,6 @@ class MarginEMPCFG(BaseEstimator):
                 self.grammar_, X[zero][open_rows], n_jobs=self.n_jobs
             )
             outside = zero[~within]
-            if len(outside) == (weights > 0).sum():
-                raise ValueError(f"the grammar derives none of the {len(X)} rows")
             if len(outside):
                 weights = weights.copy()
                 weights[outside] = 0.0
@@ -375,6 +389,8 @@ class MarginEMPCFG(BaseEstimator):
                     stacklevel=2,
                 )
         counted = weights > 0
+        if not counted.any():
+            return -np.inf
         return float(np.average(scores[counted], weights=weights[counted]))
 
     def transform(self, X):

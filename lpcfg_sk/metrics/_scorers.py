@@ -96,7 +96,10 @@ def perplexity(log_prob, X, *, method="score_samples", sample_weight=None, zero=
         same token counts.
     method : str, default="score_samples"
         Method of the model: ``"score_samples"`` is the probability of a tree and its
-        words, ``"sentence_log_prob"`` that of the words.
+        words, ``"sentence_log_prob"`` that of the words. Tokens of ``"score_samples"``
+        are those of ``scored_tokens`` where the model has it: language models leave
+        unknown words out, and count the end of a sentence where they predict it, so
+        that this is their own ``perplexity(X)``.
     sample_weight : array-like of float, shape (n_rows,), default=None
         How often each row counts.
     zero : {"inf", "skip"}, default="inf"
@@ -116,12 +119,19 @@ def perplexity(log_prob, X, *, method="score_samples", sample_weight=None, zero=
     >>> round(perplexity(np.log([0.25, 0.5]), [["a", "b"], ["c"]]), 6)
     2.0
     """
+    if not hasattr(X, "__len__"):
+        # both the probabilities and the tokens are read from it
+        X = list(X)
+    tokens = X
     if hasattr(log_prob, method):
-        log_prob = getattr(log_prob, method)(X)
+        model = log_prob
+        log_prob = getattr(model, method)(X)
+        if method == "score_samples" and hasattr(model, "scored_tokens"):
+            tokens = model.scored_tokens(X)
     elif hasattr(log_prob, "fit"):
         raise TypeError(f"{type(log_prob).__name__} has no method {method!r}")
     log_prob = _check_log_prob(log_prob)
-    n_tokens = _token_counts(X)
+    n_tokens = _token_counts(tokens)
     if n_tokens.shape != log_prob.shape:
         raise ValueError(
             f"{len(log_prob)} log probabilities for {len(n_tokens)} rows; expected one "

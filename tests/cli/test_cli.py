@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lpcfg_sk import WTA, Tree, load
+from lpcfg_sk import WTA, Tree, load, save
 from lpcfg_sk._cli import main
 from lpcfg_sk._cli._common import emit_table
 from lpcfg_sk.datasets import load_toy
@@ -89,11 +89,20 @@ def test_parse_kbest_marginals_tags_json(folder, capsys, monkeypatch):
         monkeypatch, capsys, sentence, folder / "pcfg", "--marginals", "--json"
     )
     assert {"label", "start", "end", "marginal"} <= set(json.loads(out)[0])
-    tagged = " ".join(
-        f"{w}/{t}" for w, t in zip(tree.words(), tree.tags(), strict=True)
-    )
-    _, out, _ = parse(monkeypatch, capsys, tagged, folder / "pcfg", "--tags", "--json")
-    assert json.loads(out)["tree"].startswith("(")
+
+
+def test_given_tags_are_kept(folder, capsys, monkeypatch):
+    words = ["the", "dog", "sees", "a", "cat", "."]
+    for tags in ("DT NN VBZ DT NN .", "CD NNS VBD DT NN ."):
+        tagged = [f"{w}/{t}" for w, t in zip(words, tags.split(), strict=True)]
+        text = " ".join(tagged)
+        arguments = (monkeypatch, capsys, text, folder / "pcfg", "--tags")
+        _, out, err = parse(*arguments, "--json")
+        assert err == ""
+        tree = Tree.from_string(json.loads(out)["tree"])
+        assert (tree.words(), tree.tags()) == (words, tags.split())
+        _, out, _ = parse(*arguments)
+        assert Tree.from_string(out) == tree
     status, _, err = parse(monkeypatch, capsys, "word", folder / "pcfg", "--tags")
     assert status == 1
     assert "line 1: expected word/TAG" in err
@@ -125,7 +134,22 @@ def test_warnings_of_a_batch_say_which_lines(folder, capsys, monkeypatch):
     _, out, err = parse(monkeypatch, capsys, text, folder / "pcfg", "--batch", 2)
     assert len(out.splitlines()) == 3
     assert "lines 1 to 2: 2 of 2 sentences" in err
-    assert "lines 3 to 3: 1 of 1 sentences" in err
+    assert "(the first is line 1)" in err
+    assert "line 3: 1 of 1 sentences" in err
+    text = "the dog sees a cat .\n" * 2 + "\n" + "the dog\n" * 2
+    _, _, err = parse(monkeypatch, capsys, text, folder / "pcfg", "--batch", 4)
+    assert "lines 1 to 4: 1 of 3 sentences" in err
+    assert "(the first is line 4)" in err
+    assert "row" not in err
+
+
+def test_sentences_too_long_are_located(folder, capsys, monkeypatch):
+    parser = load(folder / "pcfg")
+    save(parser.set_params(learner__max_memory=20_000), folder / "small")
+    text = "the dog\n\n" + " ".join(["the dog sees"] * 30)
+    status, _, err = parse(monkeypatch, capsys, text, folder / "small", "--batch", 9)
+    assert status == 1
+    assert "the chart of line 3 (90 words)" in err
 
 
 def test_input_that_is_not_text(folder, capsys):
@@ -158,6 +182,9 @@ def test_progress_is_for_terminals(folder, capsys, monkeypatch):
     _, _, err = run(capsys, *train, "--learner", "spectral")
     assert "SpectralLPCFG" in err
     assert load(output)[-1].verbose == 0
+    _, _, err = run(capsys, "minimize", folder / "pcfg", "-n", 2)
+    assert "minimising an automaton of" in err
+    assert "kept 2 states" in err
 
 
 def test_evaluate_in_three_layouts(folder, capsys):
@@ -165,10 +192,34 @@ def test_evaluate_in_three_layouts(folder, capsys):
     status, out, _ = run(capsys, "evaluate", gold, gold)
     assert status == 0
     assert "Bracketing FMeasure       = 100.00" in out
+    trees = load_toy(120)[100:]
+    n_words = sum(len(tree.words()) for tree in trees)
+    n_stops = sum(tree.tags().count(".") + tree.tags().count(",") for tree in trees)
+    assert n_stops > 0
     _, out, _ = run(capsys, "evaluate", gold, gold, "--summary")
-    assert "100" in out
+    head, *rows = [line.split() for line in out.splitlines()]
+    found = dict(zip(head, rows[0][1:], strict=True))
+    assert rows[0][0] == "all"
+    assert (found["n_valid"], found["f1"]) == ("20", "100")
+    assert int(found["words"]) == n_words - n_stops
+    _, out, _ = run(capsys, "evaluate", gold, gold, "--json")
+    assert json.loads(out)["all"]["words"] == n_words - n_stops
+    # No label is deleted, so punctuation counts.
     _, out, _ = run(capsys, "evaluate", gold, gold, "--json", "--params", "none")
-    assert json.loads(out)["all"]
+    totals = json.loads(out)["all"]
+    assert totals["words"] == totals["correct_tags"] == n_words
+    assert totals["f1"] == 100.0
+    assert totals["matched_brackets"] == totals["gold_brackets"] > 20
+
+
+def test_evaluate_counts_what_is_wrong(folder, capsys):
+    gold, predicted = folder / "one.ptb", folder / "other.ptb"
+    gold.write_text("(S (NP (DT the) (NN dog)) (VP (VBZ barks)))\n")
+    predicted.write_text("(S (NP (DT the) (NN dog)) (NP (VBZ barks)))\n")
+    _, out, _ = run(capsys, "evaluate", gold, predicted, "--json")
+    totals = json.loads(out)["all"]
+    assert (totals["matched_brackets"], totals["gold_brackets"]) == (2, 3)
+    assert totals["recall"] == pytest.approx(200 / 3)
 
 
 @pytest.mark.slow_without_jit
@@ -213,7 +264,8 @@ def test_minimize(folder, capsys):
     )
     assert status == 0, err
     assert json.loads(out)[1]["states"] == 5
-    assert (folder / "wta").exists()
+    assert json.loads(out)[1]["weights"] == 5**3
+    assert WTA.load(folder / "wta").n_states == 5
 
 
 @pytest.mark.slow_without_jit
@@ -259,6 +311,11 @@ def test_tables_with_gaps(capsys):
         (["demo", "--trees", "0"], 2, "whole number"),
         (["train", "x", "-o", "no/such/folder"], 2, "no folder 'no/such'"),
         (["minimize", "x", "-o", "no/such/folder"], 2, "no folder 'no/such'"),
+        (["train", "x", "-o", "."], 2, "'.' is a folder"),
+        (["minimize", "x", "-o", "."], 2, "'.' is a folder"),
+        (["train", "x", "-o", "y", "--jobs", "0"], 2, "'0' is no number of threads"),
+        (["select", "x", "--jobs", "many"], 2, "'many' is no number of threads"),
+        (["parse", "x", "--jobs", "0"], 2, "from 1 on, or -1"),
         (["parse", "x", "--kbest", "2", "--marginals"], 2, "not allowed with"),
         (["select", "x", "--learner", "pcfg"], 1, "no latent states"),
         (["evaluate", "missing", "missing"], 1, "missing"),
@@ -283,13 +340,25 @@ def test_malformed_trees_are_located(tmp_path, capsys):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize("command", ["train", "select"])
+def test_files_without_trees_are_named(tmp_path, capsys, command):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    more = ["-o", tmp_path / "model"] if command == "train" else []
+    status, _, err = run(capsys, command, empty, *more)
+    assert status == 1
+    assert "empty.txt: no trees" in err
+
+
 @pytest.mark.parametrize("command", ["parse", "inspect", "minimize"])
-@pytest.mark.parametrize("kind", ["empty", "noise", "cut", "automaton"])
+@pytest.mark.parametrize("kind", ["empty", "noise", "cut", "automaton", "learner"])
 def test_files_that_are_no_model(folder, capsys, command, kind):
     path = folder / kind
     model = (folder / "pcfg").read_bytes()
     if kind == "automaton":
         WTA([1.0], [[[0.1]]], {"x": [1.0]}).save(path)
+    elif kind == "learner":
+        save(load(folder / "pcfg")[-1], path)
     else:
         content = {"empty": b"", "noise": bytes(range(256)), "cut": model[:400]}
         path.write_bytes(content[kind])
@@ -297,6 +366,8 @@ def test_files_that_are_no_model(folder, capsys, command, kind):
     assert (status, out) == (1, "")
     assert kind in err
     assert len(err.splitlines()) == 1
+    remedy = {"automaton": "read with WTA.load", "learner": "holds a PCFG; expected"}
+    assert remedy.get(kind, "") in err
 
 
 @pytest.mark.slow_without_jit
@@ -313,6 +384,23 @@ def test_inspect_shows_the_states_of_a_nonterminal(folder, capsys):
     status, _, err = run(capsys, "inspect", model, "--label", "ZZ")
     assert status == 1
     assert "no nonterminal 'ZZ'" in err
+
+
+def help_of(capsys, command):
+    assert main([command, "--help"]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_help_says_what_is_not_obvious(capsys):
+    told = help_of(capsys, "select")
+    assert "with commas and no blanks between them (default: 4,8,16)" in told
+    assert "(default: 3)" in told
+    assert "None" not in told
+    assert "False" not in told
+    assert "0-based and half-open" in help_of(capsys, "parse")
+    told = help_of(capsys, "minimize")
+    for fact in ("n^3 weights", "Without -n all states", "WTA.load reads it"):
+        assert fact in told
 
 
 def test_help_and_version(capsys):

@@ -2,7 +2,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lpcfg_sk import CFG, EMLPCFG, PCFG, MarginEMPCFG, SpectralLPCFG, make_parser
+from lpcfg_sk import (
+    CFG,
+    EMLPCFG,
+    PCFG,
+    AggregateMarkovLM,
+    MarginEMPCFG,
+    SpectralLPCFG,
+    make_parser,
+)
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.inspection import (
     ChartDisplay,
@@ -57,8 +65,37 @@ def test_convergence_of_em_and_of_margins(em):
     assert display.chosen is None
     chosen = ConvergenceDisplay([3.0, 2.0, 1.9], "log-loss", 1).plot()
     assert chosen.ax_.get_legend() is not None
-    with pytest.raises(ValueError, match="PCFG does not have"):
+    with pytest.raises(ValueError, match="lower_bounds_ or log_losses_, which PCFG"):
         ConvergenceDisplay.from_estimator(make_parser(PCFG()).fit(TREES))
+
+
+def test_iterations_after_the_chosen_one_are_marked():
+    rng = np.random.default_rng(0)
+    X = [[f"w{i}" for i in rng.integers(12, size=9)] for _ in range(30)]
+    model = AggregateMarkovLM(6, prior=None, unigram_weight=0.1, random_state=0)
+    model.fit(X[:20], X_val=X[20:])
+    display = ConvergenceDisplay.from_estimator(model)
+    assert display.chosen == model.n_iter_ < len(model.lower_bounds_) - 1
+
+
+def test_state_curves_in_the_order_of_numbers():
+    table = pd.DataFrame(
+        {
+            "m": [2, 3, 2, 3],
+            "prune": [20.0, 20.0, 5.0, 5.0],
+            "mean_score": [0.6, 0.7, 0.65, 0.72],
+            "std_score": 0.01,
+        }
+    )
+    ax = StateCurveDisplay(table).plot().ax_
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend == ["5.0", "20.0"]
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+    half = StateCurveDisplay(table.assign(m=table["m"] / 10)).plot().ax_
+    assert any(tick != round(tick) for tick in half.get_xticks())
+    _, ax = plt.subplots()
+    ax.set_xscale("log", base=2)
+    assert StateCurveDisplay(table).plot(ax).ax_.get_xscale() == "log"
 
 
 def test_state_curves():

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import (
     GridSearchCV,
@@ -53,6 +54,13 @@ def test_results_of_every_search():
         assert table["rank"].is_monotonic_increasing
         assert {"s", "rule_order", "mean_score", "std_score"} <= set(table.columns)
     assert "iteration" in table.columns
+
+
+def test_only_searches_have_results():
+    with pytest.raises(TypeError, match=r"fitted search.*GridSearchCV, got Pipeline"):
+        results_table(make_parser(PCFG()).fit(load_toy(10)))
+    with pytest.raises(NotFittedError, match="GridSearchCV"):
+        results_table(GridSearchCV(MarginEMPCFG(GRAMMAR), {"s": [1.0]}))
 
 
 @pytest.mark.slow_without_jit

@@ -210,6 +210,23 @@ def test_fit_weights_repeat_sentences(corpus, model):
     assert abs(one.score(corpus) - other.score(corpus)) > 1e-4
 
 
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+@pytest.mark.parametrize("mode", ["stream", "sentence"])
+def test_sentences_of_weight_zero_are_as_good_as_absent(corpus, model, mode):
+    model.set_params(mode=mode, min_count=3, max_iter=3)
+    weights = np.tile([0.0, 0.5, 1.5], len(corpus) // 3)
+    one = clone(model).fit(corpus, sample_weight=weights)
+    kept = weights > 0
+    rest = [s for s, k in zip(corpus, kept, strict=True) if k]
+    two = clone(model).fit(rest, sample_weight=weights[kept])
+    assert one.vocabulary_.tolist() == two.vocabulary_.tolist()
+    assert_array_equal(one.r_, two.r_)
+    # Fractions say nothing about how often a word was seen.
+    plain = clone(model).fit(rest)
+    assert one.vocabulary_.tolist() == plain.vocabulary_.tolist()
+    assert abs(one.score(corpus) - plain.score(corpus)) > 1e-6
+
+
 def test_zero_probabilities_are_told(model):
     model.set_params(m=2, init="pivot", prior=None, validation_fraction=None)
     model.fit([["a", "b"] * 20])
@@ -261,6 +278,7 @@ def test_sklearn_manners(corpus, model):
         ("a b c", TypeError, "list of token lists, got str"),
         (["a b", "c"], TypeError, r"X\[0\] is one string"),
         ([["a"], [1, 2]], TypeError, r"X\[1\]\[0\] is 1"),
+        ([["a"], ["b", "c", 1]], TypeError, r"X\[1\]\[2\] is 1 of type int"),
         ([["a"], 5], TypeError, r"X\[1\] is of type int"),
         ([], ValueError, "empty list"),
         ([[], []], ValueError, "no tokens"),
@@ -279,6 +297,8 @@ def test_other_errors(corpus, model):
         model.set_params(prior=(1.0,)).fit(corpus)
     with pytest.raises(ValueError, match="pair"):
         model.set_params(prior=(1.0, -2.0)).fit(corpus)
+    with pytest.raises(ValueError, match="n_jobs"):
+        clone(model).set_params(n_jobs=0).fit(corpus)
     model.set_params(prior=None, mode="sentence")
     with pytest.raises(ValueError, match="</s>"):
         model.fit([["a", "</s>"]])

@@ -100,6 +100,57 @@ def test_weights_repeat_sentences(seed):
         KneserNeyLM().fit(X, sample_weight=weights + 0.5)
 
 
+@pytest.mark.parametrize("mode", ["stream", "sentence"])
+def test_weights_count_words(seed, mode):
+    X = text(np.random.default_rng(seed), 15)
+    weights = np.arange(15) % 3
+    repeated = [s for s, w in zip(X, weights, strict=True) for _ in range(w)]
+    one = KneserNeyLM(mode=mode, min_count=4).fit(X, sample_weight=weights)
+    two = KneserNeyLM(mode=mode, min_count=4).fit(repeated)
+    once = KneserNeyLM(mode=mode, min_count=4).fit(X)
+    assert one.vocabulary_.tolist() == two.vocabulary_.tolist()
+    assert one.vocabulary_.tolist() != once.vocabulary_.tolist()
+    if mode == "sentence":
+        for level, other in zip(one.discounts_, two.discounts_, strict=True):
+            assert_allclose(level, other, rtol=EXACT)
+        assert_allclose(one.score_samples(X), two.score_samples(X), rtol=EXACT)
+
+
+@pytest.mark.parametrize("mode", ["stream", "sentence"])
+def test_sentences_of_weight_zero_are_as_good_as_absent(seed, mode):
+    X = text(np.random.default_rng(seed), 15)
+    weights = np.arange(15) % 2
+    # A sentence that is left out may contain anything.
+    X[0] = ["</s>", "only", "only"]
+    one = KneserNeyLM(3, mode=mode).fit(X, sample_weight=weights)
+    two = KneserNeyLM(3, mode=mode).fit(X[1::2])
+    assert one.vocabulary_.tolist() == two.vocabulary_.tolist()
+    assert_allclose(one.score_samples(X[1:]), two.score_samples(X[1:]), rtol=0)
+    with pytest.raises(ValueError, match=r"no tokens.*weight 0"):
+        KneserNeyLM(mode=mode).fit([["a"], []], sample_weight=[0, 1])
+
+
+def test_scored_tokens():
+    X = [["a", "new", "b"], [], ["new"]]
+    training = [["a", "b", "a"], ["b", "a"]]
+    for options, expected in (
+        ({}, [2, 0, 0]),
+        ({"score_unk": True}, [3, 0, 1]),
+        ({"mode": "sentence"}, [3, 1, 1]),
+        ({"mode": "sentence", "score_unk": True}, [4, 1, 2]),
+    ):
+        counts = KneserNeyLM(**options).fit(training).scored_tokens(X)
+        assert counts.tolist() == expected
+        assert np.issubdtype(counts.dtype, np.integer)
+
+
+def test_scores_of_nothing_are_floats():
+    model = KneserNeyLM().fit([["a", "b", "a"], ["b", "a"]])
+    scores = model.score_samples([["new"], []])
+    assert scores.dtype == np.float64
+    assert scores.tolist() == [0.0, 0.0]
+
+
 def test_clone_and_pickle(seed):
     X = text(np.random.default_rng(seed))
     model = clone(KneserNeyLM(3, discount="kn", min_count=1)).fit(X)

@@ -16,10 +16,10 @@ pytestmark = pytest.mark.kernels
 
 GRAMMARS = {
     "ambiguous": "S -> S S | a | b",
-    "long": "S -> A S B | A 'x' B | 'x'\nA -> a | A a | 'x' A 'x'\nB -> b | A",
-    "unary": "S -> A | A B\nA -> C | a\nC -> B | c C\nB -> b | 'a' 'b'",
+    "long": "S -> A S B | A 'x' B | 'x'\nA -> 'a' | A 'a' | 'x' A 'x'\nB -> 'b' | A",
+    "unary": "S -> A | A B\nA -> C | 'a'\nC -> B | 'c' C\nB -> 'b' | 'a' 'b'",
     "mixed": "S -> S 'and' S | NP VP\nNP -> N | 'the' N | NP PP\nVP -> V NP | VP PP\n"
-    "PP -> 'on' NP\nN -> dog | park\nV -> sees | dog",
+    "PP -> 'on' NP\nN -> 'dog' | 'park'\nV -> 'sees' | 'dog'",
 }
 SENTENCES = {
     "ambiguous": ["a", "a b", "a b a b a"],

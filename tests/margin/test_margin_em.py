@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from lpcfg_sk import CFG, MarginEMPCFG, Treebank
 from lpcfg_sk.exceptions import ConvergenceWarning, ParseFailureWarning
 from lpcfg_sk.margin._binomials import BinomialChains
 from lpcfg_sk.margin._task import normalised, rules_by_lhs
+from lpcfg_sk.metrics import log_likelihood_scorer
 from tests.reference import cfg as reference
 from tests.tolerances import EXACT, SUM
 
@@ -16,9 +17,9 @@ S -> NP VP | S 'and' S
 NP -> N | 'the' N | NP PP
 VP -> V NP | VP PP | V
 PP -> P NP
-N -> dog | park | girl | boy
-V -> sees | barks
-P -> on | in | at
+N -> 'dog' | 'park' | 'girl' | 'boy'
+V -> 'sees' | 'barks'
+P -> 'on' | 'in' | 'at'
 """
 
 
@@ -244,10 +245,12 @@ def test_recovers_the_truth_from_many_trees(grammar):
     model = MarginEMPCFG(grammar).fit(
         as_treebank(grammar, draw(grammar, theta, 1_000, 3))
     )
-    np.testing.assert_allclose(model.theta_, theta, atol=0.06)
+    np.testing.assert_allclose(model.theta_, theta, atol=0.03)
 
 
 def test_errors_and_counted_warnings(grammar):
+    with pytest.raises(ValueError, match="n_jobs"):
+        MarginEMPCFG(grammar, n_jobs=0).fit([["dog", "barks"]] * 3)
     with pytest.raises(ValueError, match="exceeds 1/2"):
         MarginEMPCFG(grammar).fit([["dog", "barks"]])
     with pytest.raises(ValueError, match="needs a grammar"):
@@ -263,8 +266,8 @@ def test_errors_and_counted_warnings(grammar):
     np.testing.assert_array_equal(np.isfinite(model.score_samples(X)), [1, 1, 1, 0, 0])
     with pytest.warns(UserWarning, match="2 of 5 rows are not in the language"):
         assert np.isfinite(model.score(X))
-    with pytest.raises(ValueError, match="none of the 1 rows"):
-        model.score([["cat"]])
+    with pytest.warns(UserWarning, match="1 of 2 rows are not in the language"):
+        assert model.score([["cat"], ["dog", "barks"]], sample_weight=[1, 0]) == -np.inf
     with pytest.warns(ParseFailureWarning, match="2 of 5"):
         trees = model.predict(X)
     assert str(trees[3]) == "(S cat barks)"
@@ -286,6 +289,28 @@ def test_treebank_grammar_with_several_roots():
     predicted = model.predict(Treebank(trees).sentences())
     assert [t.label for t in predicted] == ["S", "S", "S"]
     assert np.isfinite(model.score_samples(Treebank(trees))).all()
+
+
+@pytest.mark.filterwarnings("ignore:.* left out")
+def test_grammars_are_compared_by_the_likelihood_of_all_rows():
+    narrow, wide = map(CFG.from_string, ("S -> 'c'", "S -> 'a' S | 'c'"))
+    X = [["c"], ["a", "c"]] * 4
+    own, fair = (
+        [
+            cross_val_score(MarginEMPCFG(g), X, cv=2, scoring=scoring).mean()
+            for g in (narrow, wide)
+        ]
+        for scoring in (None, log_likelihood_scorer)
+    )
+    assert own[0] > own[1]
+    assert -np.inf == fair[0] < fair[1]
+
+
+def test_without_a_tolerance_all_iterations_are_run(grammar, trees):
+    X = as_treebank(grammar, trees).unparsed()
+    model = MarginEMPCFG(grammar, tol=None, max_iter=4).fit(X)
+    assert model.n_iter_ == 4
+    assert not model.converged_
 
 
 @pytest.mark.slow_without_jit

@@ -172,6 +172,15 @@ def test_equal_labels_are_not_transitive():
     assert counts(gold, test, params)[2] == 1
 
 
+def test_a_root_that_is_always_right_can_be_left_out():
+    trees = ["(ROOT (S (NP (PRP I)) (VP (VBP am))))"]
+    collins = ParsevalParameters.collins()
+    more = collins.adding(delete_labels=["ROOT"])
+    assert parseval(trees, trees, collins)["gold_brackets"].item() == 4
+    assert parseval(trees, trees, more)["gold_brackets"].item() == 3
+    assert more.eq_labels == collins.eq_labels
+
+
 def test_label_equal_to_a_deleted_one_is_deleted():
     params = ParsevalParameters(delete_labels=["PRT"], eq_labels=[("ADVP", "PRT")])
     assert counts("(ADVP (S (X x) (Y y)))", "(S (X x) (Y y))", params)[2:5] == [1] * 3

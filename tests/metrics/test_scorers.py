@@ -5,6 +5,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from lpcfg_sk.exceptions import TreebankWarning
+from lpcfg_sk.language_model import KneserNeyLM
 from lpcfg_sk.metrics import (
     f1_score,
     log_likelihood_scorer,
@@ -103,6 +104,26 @@ def test_perplexity_of_trees_sentences_and_counts():
     assert_allclose(halved, np.exp(0.5), rtol=EXACT)
     weighted = perplexity(log_prob, TREES[:2], sample_weight=[0, 2])
     assert_allclose(weighted, 2.0, rtol=EXACT)
+
+
+@pytest.mark.parametrize("mode", ["stream", "sentence"])
+@pytest.mark.parametrize("score_unk", [False, True])
+def test_perplexity_counts_what_a_language_model_scores(mode, score_unk):
+    model = KneserNeyLM(mode=mode, score_unk=score_unk)
+    model.fit([["a", "b", "a"], ["b", "a"], []])
+    X = [["a", "new", "b"], ["new"], [], ["b", "new", "new", "new"]]
+    assert_allclose(perplexity(model, X), model.perplexity(X), rtol=EXACT)
+    # The tokens are not those of another method.
+    model.sentence_log_prob = model.score_samples
+    plain = perplexity(model, X, method="sentence_log_prob")
+    assert_allclose(plain, perplexity(model.score_samples(X), X), rtol=EXACT)
+
+
+def test_perplexity_reads_rows_once():
+    model = KneserNeyLM().fit([["a", "b", "a"], ["b", "a"]])
+    X = [["a", "b"], ["b"]]
+    assert perplexity(model, iter(X)) == model.perplexity(X)
+    assert perplexity(Stub(), iter(TREES)) == perplexity(Stub(), TREES)
 
 
 def test_perplexity_overflow_is_infinite():
