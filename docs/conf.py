@@ -33,6 +33,7 @@ html_sidebars = {
         "guide",
         "papers",
         "treebanks",
+        "storage",
         "model_selection",
         "command_line",
         "extending",
@@ -55,18 +56,29 @@ sphinx_gallery_conf = {
     "backreferences_dir": None,
 }
 
+MEMBERS = {"method", "attribute", "property", "staticmethod", "classmethod"}
+
 
 def link_by_last_name(app, env, node, content):
-    """Link names of docstrings: public names are unique, so the last part will do."""
+    """Link names of docstrings, of which only the last part need be right.
+
+    Names of classes, functions and data are unique; ``Treebank.save`` says which of
+    several methods is meant, and a bare ``save`` is the function.
+    """
     if node.get("refdomain") != "py":
         return None
-    last = node["reftarget"].rpartition(".")[2]
+    target = node["reftarget"].removeprefix("lpcfg_sk.")
     objects = env.domains["py"].objects
-    homes = [
-        name
-        for name, place in objects.items()
-        if name.rpartition(".")[2] == last and not place.aliased
-    ]
+    for tail in (target, target.rpartition(".")[2]):
+        homes = [
+            name
+            for name, place in objects.items()
+            if name.endswith(f".{tail}") and not place.aliased
+        ]
+        if len(homes) > 1:
+            homes = [name for name in homes if objects[name].objtype not in MEMBERS]
+        if homes:
+            break
     if len(homes) != 1:
         return None
     place = objects[homes[0]]

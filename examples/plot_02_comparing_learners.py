@@ -9,7 +9,7 @@ labels hide (agreement, verb classes, attachment), which is what latent states a
 """
 
 # %%
-# Four parsers. EM stops after a fixed number of iterations here, which is quicker than
+# Six parsers. EM stops after a fixed number of iterations here, which is quicker than
 # choosing it on held-out trees.
 
 import matplotlib.pyplot as plt
@@ -32,8 +32,8 @@ table = compare(parsers, trees, cv=2)
 print(table.T.to_string())
 
 # %%
-# The same with intervals. All that know latent states are clearly above those that do
-# not; splitting labels by their parent by hand helps less.
+# The same with intervals. All that know latent states are clearly ahead of those that
+# do not; splitting labels by their parent by hand helps less.
 
 figure, ax = plt.subplots(figsize=(6.4, 3), layout="constrained")
 ComparisonDisplay(table).plot(ax)

@@ -66,7 +66,7 @@ print(small.to_frame().to_string())
 # back; its labels tell how. Trees are split to the right, to the left, or around their
 # heads, and may remember siblings and parents.
 
-flat = Treebank(["(VP (RB often) (VBP see) (NP (NNS cats)) (ADVP (RB here)))"])
+flat = Treebank(["(NP (DT the) (JJ old) (NN dog) (ADVP (RB here)))"])
 for direction in ("right", "left", "head"):
     binarizer = TreeBinarizer(direction, horizontal=1)
     binary = binarizer.fit_transform(flat)

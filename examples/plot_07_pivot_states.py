@@ -24,8 +24,8 @@ learner = parser[-1]
 
 # %%
 # The pivots of the most frequent nonterminals. A name says which template made the
-# feature and what it saw: ``word=DT->a`` is the word *a*, ``rule+left`` a rule with the
-# rule below its left child.
+# feature and what it saw: ``inside:word=DT->all`` is the word *all*,
+# ``inside:rule+left=...`` a rule with the rule below its left child.
 
 frequent = sorted(learner.m_, key=learner.counts_.get, reverse=True)
 for nonterminal in frequent[:5]:

@@ -4,8 +4,8 @@ A bigram language model with latent states
 
 The aggregate Markov model predicts a word from the class of the word before it,
 :math:`p(w_2 | w_1) = \\sum_h r(h | w_1) s(w_2 | h)`. EM fits it slowly, from a
-random start; the pivot method finds the classes first, and EM then needs an
-iteration or two. Kneser-Ney is the yardstick.
+random start; the pivot method finds the classes first, and EM then starts close to
+where it ends. Kneser-Ney is the yardstick.
 
 The text is the Brown corpus where NLTK has it (``nltk.download("brown")``), else the
 sentences of the toy treebank.
@@ -54,6 +54,11 @@ for order in (2, 3):
     model = KneserNeyLM(order).fit(train)
     rows.append({"init": f"Kneser-Ney {order}", "perplexity": model.perplexity(test)})
 print(pd.DataFrame(rows).to_string(index=False, float_format="%.1f", na_rep=""))
+
+# %%
+# On the toy sentences EM goes on from the pivots for 6 to 30 iterations, with four
+# classes for more than from a random start, but has less to gain by them. On Brown,
+# with 16 classes or more, one iteration or none is best.
 
 # %%
 # A perplexity says nothing unless one knows what it counts.

@@ -122,7 +122,10 @@ print(best[["value", "γ", "mean_score", "std_score"]].round(4).to_string())
 
 # %%
 # Score over the parameter, with maximum likelihood to the right for the margin and to
-# the left for the prior.
+# the left for the prior. Held-out rows are scored as what they are, trees or strings.
+# The probability of a string sums over its trees, so the two curves of a picture are
+# not to be compared with each other.
+labels = {"trees": "log p(tree), from trees", "strings": "log p(string), from strings"}
 fig, axes = plt.subplots(2, 2, figsize=(8, 6), layout="constrained", sharey="row")
 for row, label in zip(axes, data, strict=True):
     for ax, smoothing in zip(row, grids, strict=True):
@@ -130,12 +133,12 @@ for row, label in zip(axes, data, strict=True):
         for rows, curve in part.groupby("rows"):
             curve = curve.sort_values("value")
             x = curve["value"] - (smoothing == "dirichlet")
-            ax.plot(x, curve["mean_score"], "o-", label=f"from {rows}")
+            ax.plot(x, curve["mean_score"], "o-", label=labels[rows])
         ax.set(
             xlabel="s" if smoothing == "margin" else "pseudo-counts α - 1",
             xscale="linear" if smoothing == "margin" else "log",
             title=f"{label}, {smoothing}",
         )
     row[0].legend()
-    row[0].set_ylabel("mean log probability")
+    row[0].set_ylabel("mean log probability (held out)")
 plt.show()

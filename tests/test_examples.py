@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import lpcfg_sk
+from lpcfg_sk import SVTAMinimizer, make_parser, save, write_treebank
+from lpcfg_sk.datasets import load_toy
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -55,14 +57,49 @@ def test_example_runs(path, monkeypatch):
     plt.close("all")
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/index.rst", "docs/guide.rst", "docs/treebanks.rst"]
-)
+PAGES = [
+    "README.md",
+    "docs/index.rst",
+    "docs/guide.rst",
+    "docs/treebanks.rst",
+    "docs/storage.rst",
+    "docs/command_line.rst",
+]
+#: Blocks that name these need a download or a cluster, and do not run here.
+ELSEWHERE = re.compile("nltk|dask")
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_code_of_pages_compiles(page):
     blocks = code_blocks(page)
     assert blocks
     for block in blocks:
         compile(block, page, "exec")
+
+
+@pytest.fixture
+def folder_of_a_user(tmp_path, monkeypatch):
+    """Work where the pages expect a treebank and what the command line wrote."""
+    trees = load_toy(120)
+    for name, part in (("train", trees[:100]), ("test", trees[100:])):
+        (tmp_path / "treebank" / name).mkdir(parents=True)
+        write_treebank(part[:10], tmp_path / "treebank" / name / "1.mrg")
+        write_treebank(part[10:], tmp_path / "treebank" / name / "2.mrg")
+    parser = make_parser().fit(trees)
+    save(parser, tmp_path / "english.lpcfg")
+    SVTAMinimizer(parser[-1], n_states=5).fit().wta_.save(tmp_path / "small.wta")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.slow_without_jit
+@pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ParseFailureWarning")
+@pytest.mark.parametrize("page", PAGES)
+def test_code_of_pages_runs(page, folder_of_a_user):
+    namespace = {"__name__": "page"}
+    blocks = [block for block in code_blocks(page) if not ELSEWHERE.search(block)]
+    assert blocks
+    for block in blocks:
+        exec(compile(block, page, "exec"), namespace)
 
 
 @pytest.mark.slow_without_jit
@@ -81,6 +118,7 @@ def test_the_api_page_names_everything():
     for sub in lpcfg_sk._SUBPACKAGES:
         module = importlib.import_module(f"lpcfg_sk.{sub}")
         for name in getattr(module, "__all__", []):
-            thing = getattr(module, name)
-            if getattr(thing, "__module__", "").startswith("lpcfg_sk"):
-                assert f"{sub}.{name}" in page
+            assert f"{sub}.{name}" in page
+    for name, home in lpcfg_sk._HOME.items():
+        # Private modules have names of the package alone.
+        assert (name if home.startswith("_") else f"{home}.{name}") in page
