@@ -3,7 +3,7 @@
 import warnings
 from numbers import Integral, Real
 
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import lpcfg_sk
@@ -12,7 +12,13 @@ from lpcfg_sk.decoding._parser import Parser
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.metrics import f1_score
 from lpcfg_sk.treebank._binarize import unbinarize
-from lpcfg_sk.utils._validation import Interval, StrOptions, check_treebank
+from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
+from lpcfg_sk.utils._validation import (
+    N_JOBS,
+    Interval,
+    StrOptions,
+    check_treebank,
+)
 
 #: Names of the decoders of all parsers.
 DECODERS = ("auto", "mbr", "max-marginal", "max-rule-product", "viterbi")
@@ -36,11 +42,12 @@ class ParserMixin:
         Returns
         -------
         f1 : float
-            Between 0 and 1, over all brackets, as EVALB counts them.
+            Between 0 and 1, over all brackets, as EVALB counts them, but for
+            sentences whose predicted words are not the gold ones: these count as
+            wrong, whereas EVALB leaves them out.
         """
         X = self._check_sentences(X)
-        gold = X if y is None else check_treebank(y, estimator=self, allow_empty=True)
-        gold = check_treebank(gold, estimator=self, parsed=True)
+        gold = check_treebank(X if y is None else y, estimator=self, parsed=True)
         if gold.binarized:
             gold = unbinarize(gold)
         return f1_score(gold, self.predict(X), sample_weight=sample_weight)
@@ -55,7 +62,7 @@ class ParserMixin:
         return tags
 
 
-class BaseLPCFG(ParserMixin, TransformerMixin, BaseEstimator):
+class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
     """Base of the learners: parsing, scoring and sampling with a fitted grammar.
 
     A subclass implements ``fit(X, y=None, *, sample_weight=None)``, which ends in
@@ -98,15 +105,12 @@ class BaseLPCFG(ParserMixin, TransformerMixin, BaseEstimator):
         "decoder": [StrOptions(set(DECODERS))],
         "prune": [Interval(Real, 0, 1, closed="left"), None],
         "max_memory": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 
     #: Whether the learner needs InsideFeatures and OutsideFeatures before it.
     _uses_features = False
-
-    #: λ of the decoder "mbr": about half of the F1 to be expected.
-    _bracket_penalty = 0.43
 
     def __init__(
         self,
@@ -149,7 +153,6 @@ class BaseLPCFG(ParserMixin, TransformerMixin, BaseEstimator):
             binarized=self.binarized_,
             decoder=self.decoder,
             prune=self.prune,
-            bracket_penalty=self._bracket_penalty,
             max_memory=self.max_memory,
         )
 
@@ -203,6 +206,15 @@ class BaseLPCFG(ParserMixin, TransformerMixin, BaseEstimator):
             which is True for the tag of a word. For grammars with negative
             parameters the magnitudes of the posteriors, rescaled so that the items
             of the sentence sum to 2n − 1.
+
+        Notes
+        -----
+        A word that the grammar does not know is taken as one of the open classes, as in
+        :meth:`predict`, whereas :meth:`marginals` and :meth:`sentence_log_prob` give
+        its sentence no tree.
+
+        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
+        ``parser[-1].span_marginals(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
         return self._parser().span_marginals(X, n_jobs=self.n_jobs)
@@ -223,6 +235,15 @@ class BaseLPCFG(ParserMixin, TransformerMixin, BaseEstimator):
         frames : list of DataFrame
             One a sentence, with the columns label, start, end, marginal; the items
             are those that pruning leaves.
+
+        Notes
+        -----
+        A sentence with a word that the grammar does not know has no tree here;
+        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` take such a
+        word as one of the open classes instead.
+
+        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
+        ``parser[-1].marginals(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
         charts = self._parser().charts(X, open_class=False)
@@ -245,6 +266,16 @@ class BaseLPCFG(ParserMixin, TransformerMixin, BaseEstimator):
             probability of the tree for a plain PCFG; for grammars with latent states,
             whose k best trees cannot be found in polynomial time, the sum of the log
             posteriors of the tree's rules (the objective of "max-rule-product").
+
+        Notes
+        -----
+        A word that the grammar does not know is taken as one of the open classes, as in
+        :meth:`predict`, whereas :meth:`marginals` and :meth:`sentence_log_prob` give
+        its sentence no tree. The score then holds the weight of the open classes where
+        the probability of the word would be.
+
+        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
+        ``parser[-1].parse_kbest(parser[:-1].transform(X), k)``.
         """
         if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
             raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
@@ -285,6 +316,15 @@ class BaseLPCFG(ParserMixin, TransformerMixin, BaseEstimator):
         log_prob : ndarray of float64, shape (n_sentences,)
             Natural logarithm of the sum over the trees that pruning leaves; -inf
             where there is none or the sum is not positive.
+
+        Notes
+        -----
+        A sentence with a word that the grammar does not know has no tree here;
+        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` take such a
+        word as one of the open classes instead.
+
+        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
+        ``parser[-1].sentence_log_prob(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
         charts = self._parser().charts(X, open_class=False)

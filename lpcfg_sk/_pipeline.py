@@ -45,6 +45,11 @@ def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
         learner = PCFG()
     if inspect.isclass(learner) or not hasattr(learner, "fit"):
         raise TypeError(f"learner must be an estimator such as PCFG(), got {learner!r}")
+    if not hasattr(learner, "predict"):
+        raise TypeError(
+            f"learner must have fit and predict, as PCFG() has, to parse with; got "
+            f"{learner!r}, which has no predict. Use it without make_parser"
+        )
     steps = [("binarize", TreeBinarizer()), ("rarewords", RareWords())]
     if getattr(learner, "_uses_features", False):
         from lpcfg_sk.features import InsideFeatures, OutsideFeatures
@@ -59,20 +64,25 @@ def _set(steps, name, value):
     """Give a parameter to the one step that has it."""
     step, _, own = name.rpartition("__")
     owners = [
-        estimator
+        (known, estimator)
         for known, estimator in steps
         if step in ("", known) and own in estimator.get_params(deep=False)
     ]
     if len(owners) == 1:
-        owners[0].set_params(**{own: value})
+        owners[0][1].set_params(**{own: value})
         return
+    if owners:
+        options = ", ".join(f"{known}__{own}" for known, _ in owners)
+        raise TypeError(
+            f"make_parser: {name!r} is a parameter of several steps of the "
+            f"preprocessing; say which of {options} is meant"
+        )
     options = sorted(
         f"{known}__{parameter}"
         for known, estimator in steps
         for parameter in estimator.get_params(deep=False)
     )
-    problem = "is a parameter of several steps" if owners else "is no parameter"
     raise TypeError(
-        f"make_parser: {name!r} {problem} of the preprocessing; the parameters are "
-        f"{', '.join(options)}. Those of the learner belong to the learner itself"
+        f"make_parser: {name!r} is no parameter of the preprocessing; the parameters "
+        f"are {', '.join(options)}. Those of the learner belong to the learner itself"
     )

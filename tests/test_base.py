@@ -3,9 +3,10 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.exceptions import NotFittedError
 
-from lpcfg_sk import LPCFG, Treebank, TreeBinarizer
+from lpcfg_sk import LPCFG, PCFG, Treebank, TreeBinarizer
 from lpcfg_sk._base import DECODERS, BaseLPCFG
 from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning, TreebankWarning
 from lpcfg_sk.grammar import RuleIndex
@@ -137,6 +138,28 @@ def test_sentence_without_a_parse_gets_a_flat_tree(model):
     assert model.parse_kbest(sentences, 3)[1] == []
 
 
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize(
+    ("trees", "flat"),
+    [
+        (
+            ["(ROOT (FRAG (NP (N a))))"] * 5 + ["(ROOT (S (NP (N b)) (VP v)))"],
+            "(ROOT (S (N q) (N r) (N t)))",
+        ),
+        (["(S (A b))"], "(S (A q) (A r) (A t))"),
+        (["(A b)"], "(A (A q) (A r) (A t))"),
+        (["(S (X (Y+Z a) b))"], "(S (X (Y+Z q) (Y+Z r) (Y+Z t)))"),
+    ],
+)
+def test_the_tree_of_last_resort_has_one_root_chain_and_a_tag_a_word(
+    trees, flat, decoder
+):
+    trees = TreeBinarizer().fit_transform(trees)
+    model = Counting(decoder=decoder).fit(trees)
+    with pytest.warns(ParseFailureWarning):
+        assert str(model.predict([["q", "r", "t"]])[0]) == flat
+
+
 def test_unknown_words_are_parsed(model):
     sentences = [["a", "zebra", "slept"], ["qua", "qui", "quo", "que"], ["zebra"]]
     with warnings.catch_warnings():
@@ -158,7 +181,7 @@ def test_given_tags_are_kept(model):
     tagged = [("the", "D"), ("zebra", "N"), ("zebra", "V")]
     assert model.predict([tagged])[0].tags() == ["D", "N", "V"]
     unheard = [("dogs", "NOSUCHTAG"), "slept"]
-    with pytest.warns(TreebankWarning, match="1 given tags were never seen"):
+    with pytest.warns(TreebankWarning, match="1 given tag was never seen"):
         assert str(model.predict([unheard])[0]) == TREES[3]
 
 
@@ -246,6 +269,29 @@ def test_bad_input(model):
     with pytest.raises(NotFittedError):
         Counting().predict([["dogs"]])
     assert len(model.predict(Treebank([]))) == 0
+
+
+def test_score_takes_gold_trees_for_each_sentence(model, trees):
+    assert 0 <= model.score(trees, TREES) <= 1
+    with pytest.raises(ValueError, match="Counting needs trees here, but row 0"):
+        model.score(trees.unparsed())
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5])
+def test_jobs_that_joblib_refuses_are_refused(trees, n_jobs):
+    with pytest.raises(ValueError, match="n_jobs"):
+        PCFG(n_jobs=n_jobs).fit(trees)
+
+
+def test_fit_transform_takes_weights_and_iterators():
+    plain = Treebank(["(S (A x) (B y))", "(S (B y) (A x))"])
+    weighted = PCFG().fit(plain, sample_weight=[3.0, 1.0]).transform(plain)
+    again = PCFG().fit_transform(iter(plain), None, sample_weight=[3.0, 1.0])
+    np.testing.assert_array_equal(weighted.vectors, again.vectors)
+    with config_context(enable_metadata_routing=True):
+        model = PCFG().set_fit_request(sample_weight=True)
+        routed = model.fit_transform(iter(plain), sample_weight=[3.0, 1.0])
+    np.testing.assert_array_equal(weighted.vectors, routed.vectors)
 
 
 def test_pickle_knows_its_version(model, trees):

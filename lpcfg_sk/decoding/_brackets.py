@@ -188,8 +188,8 @@ def bracket_tree(table, brackets, penalty):
     return nodes[:count, :4].T
 
 
-def flat_brackets(table, root, leaves):
-    """Nodes of a flat tree over original labels.
+def flat_brackets(table, root, wide, leaves):
+    """Nodes of a flat tree over original labels: one root, and a tag a word.
 
     Parameters
     ----------
@@ -197,28 +197,26 @@ def flat_brackets(table, root, leaves):
         What the nonterminals stand for.
     root : int
         Nonterminal over the whole sentence.
+    wide : bool
+        Whether it is one over several words, all of whose labels are taken; of the
+        chain above one word only the top is.
     leaves : ndarray of int32
-        Nonterminal over each word.
+        Nonterminal over each word, of which the tag is taken.
 
     Returns
     -------
     ndarray of int32, shape (4, n_nodes)
         Label, parent, start and stop, as :func:`bracket_tree` gives them.
     """
-    nodes = []
-
-    def put(chain, start, stop, parent):
-        for x in chain:
-            nodes.append((x, parent, start, stop))
-            parent = len(nodes) - 1
-        return parent
-
+    n = len(leaves)
     chain = table.wide_bracket[table.wide_offset[root] : table.wide_offset[root + 1]]
-    top = put(chain, 0, len(leaves), -1)
-    for i, a in enumerate(leaves.tolist()):
-        chain = table.leaf_bracket[table.leaf_offset[a] : table.leaf_offset[a + 1]]
-        put([*chain, len(table.names) + table.tag[a]], i, i + 1, top)
-    return np.array(nodes, dtype=np.int32).T
+    chain = chain if wide else chain[:1]
+    depth, place = len(chain), np.arange(n)
+    nodes = np.zeros((4, depth + n), dtype=np.int32)
+    nodes[:, :depth] = chain, np.arange(depth) - 1, np.zeros(depth), np.full(depth, n)
+    tags = len(table.names) + table.tag[leaves]
+    nodes[:, depth:] = tags, np.full(n, depth - 1), place, place + 1
+    return nodes
 
 
 def bracket_frame(table, brackets):

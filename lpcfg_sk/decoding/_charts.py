@@ -276,7 +276,7 @@ class SentenceCharts:
         )
 
     def last_resort(self, row):
-        """Return the likeliest root and leaf labels of a row, for a flat tree."""
+        """Return the labels of a flat tree, see :meth:`ChartPruner.flat_labels`."""
         begin, end = self.treebank.token_offsets[row : row + 2]
         return self.model.pruner.flat_labels(
             self._coarse_words[begin:end], self._tags[begin:end]

@@ -24,6 +24,10 @@ from lpcfg_sk.decoding._pruning import ChartPruner
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.grammar._arrays import offsets
 from lpcfg_sk.treebank._binarize import unbinarize
+from lpcfg_sk.treebank._labels import BARE, encode_label
+
+#: λ of minimum-Bayes-risk decoding: about half of the F1 to be expected.
+BRACKET_PENALTY = 0.43
 
 
 class Parser:
@@ -56,7 +60,7 @@ class Parser:
         binarized=False,
         decoder="auto",
         prune=3e-4,
-        bracket_penalty=0.43,
+        bracket_penalty=BRACKET_PENALTY,
         max_memory=2**31,
     ):
         self.grammar = grammar
@@ -100,9 +104,10 @@ class Parser:
             model, treebank, open_class=open_class, quick=quick, exact=self.model
         )
         if charts.n_unknown_tags:
+            one = charts.n_unknown_tags == 1
             warnings.warn(
-                f"{charts.n_unknown_tags} given tags were never seen in training and "
-                "are ignored",
+                f"{charts.n_unknown_tags} given {'tag was' if one else 'tags were'} "
+                f"never seen in training and {'is' if one else 'are'} ignored",
                 TreebankWarning,
                 stacklevel=3,
             )
@@ -135,8 +140,17 @@ class Parser:
         if self.decoder == "mbr":
             names = (*self.brackets.names, *self.brackets.tag_names)
             return assemble(charts.treebank, names, nodes, binarized=False), failed
-        trees = assemble(charts.treebank, self.labels, nodes, binarized=self.binarized)
+        # Flat trees have labels of their own.
+        names = (*self.labels, *self._encoded(self.brackets))
+        trees = assemble(charts.treebank, names, nodes, binarized=self.binarized)
         return (unbinarize(trees) if self.binarized else trees), failed
+
+    def _encoded(self, table):
+        """Write original labels and tags as the grammar would."""
+        names = (*table.names, *table.tag_names)
+        if not self.binarized:
+            return names
+        return [BARE if name is None else encode_label([name]) for name in names]
 
     def _items_of_row(self, charts, row):
         chart = charts.chart(row)
@@ -144,7 +158,9 @@ class Parser:
         if chart is not None and chart.usable:
             found = TREE_DECODERS[self.decoder](self.model, chart)
         if found is None:
-            return flat_nodes(*charts.last_resort(row)), False
+            nodes = flat_brackets(self.brackets, *charts.last_resort(row))
+            nodes[0] += len(self.labels)
+            return nodes, False
         return item_nodes(chart, *found), True
 
     def _brackets_of_row(self, charts, row):
@@ -271,17 +287,6 @@ def item_nodes(chart, items, parent):
     span = chart.forest.item_span[items]
     label = chart.forest.item_label[items]
     return np.array([label, parent, start[span], stop[span]], dtype=np.int32)
-
-
-def flat_nodes(root, leaves):
-    """Nodes of a flat tree over the given labels of words."""
-    n = len(leaves)
-    nodes = np.zeros((4, n + 1), dtype=np.int32)
-    nodes[0, 0], nodes[0, 1:] = root, leaves
-    nodes[1, 0] = -1
-    nodes[2, 1:] = np.arange(n)
-    nodes[3, 0], nodes[3, 1:] = n, np.arange(1, n + 1)
-    return nodes
 
 
 def assemble(treebank, names, rows, *, binarized):

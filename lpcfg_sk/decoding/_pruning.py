@@ -288,10 +288,29 @@ class ChartPruner:
         return leaf, as_unknown
 
     def flat_labels(self, words, tags):
-        """Return the likeliest root, and the likeliest label over each word."""
+        """Labels of a flat tree over a sentence without a parse.
+
+        Parameters
+        ----------
+        words, tags
+            As in :meth:`chart`.
+
+        Returns
+        -------
+        root : int
+            The likeliest root over several words; over one word if all roots are.
+        wide : bool
+            Whether the root is one over several words.
+        leaves : ndarray of int32
+            The likeliest label over each word.
+        """
         leaf, _ = self._leaves(words, tags)
         likeliest = np.argmax(leaf * self.tables.tag_prior, axis=1)
-        return int(np.argmax(self._root)), likeliest.astype(np.int32)
+        root = np.zeros_like(self._root)
+        root[self.tables.wide_label] = self._root[self.tables.wide_label]
+        wide = bool(root.any())
+        top = int(np.argmax(root if wide else self._root))
+        return top, wide, likeliest.astype(np.int32)
 
     def check_memory(self, needed, n, name):
         """Refuse a chart that would take more than `max_memory` bytes."""

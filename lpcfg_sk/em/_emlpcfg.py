@@ -3,7 +3,6 @@
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
 
@@ -20,6 +19,7 @@ from lpcfg_sk.grammar._inventory import shard_weights, take_inventory
 from lpcfg_sk.grammar._rules import RuleIndex, weighted_trees
 from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.utils._validation import (
+    N_STATES,
     HasMethods,
     Interval,
     StrOptions,
@@ -144,7 +144,7 @@ default="auto"
     """
 
     _parameter_constraints: dict = {
-        "m": [Interval(Integral, 1, None, closed="left"), Mapping, callable],
+        "m": N_STATES,
         "init": [StrOptions({"perturb"}), HasMethods("fit")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
@@ -252,22 +252,24 @@ default="auto"
         rng = check_random_state(self.random_state)
         seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init)
         if self.warm_start and hasattr(self, "grammar_"):
-            self._train(task, [WARM])
+            self._train(task, [WARM], None)
             return
-        starts = seeds.tolist() if self.init == "perturb" else [LEARNER]
+        starts, n_states = [LEARNER], None
+        if self.init == "perturb":
+            starts, n_states = seeds.tolist(), task.n_states
         parts = None
         if self.validation_fraction is not None:
             parts = task.hold_out(self.validation_fraction, rng)
         if parts is None:
-            self._train(task, starts)
+            self._train(task, starts, n_states)
         else:
-            self._train_for_chosen_time(task, starts, *parts)
+            self._train_for_chosen_time(task, starts, n_states, *parts)
 
-    def _train(self, task, starts):
+    def _train(self, task, starts, n_states):
         """Run EM from each start until it converges, and keep the likeliest."""
         best = None
         for start in starts:
-            run = task.run(start)
+            run = task.run(start, n_states)
             watch = _Watch(self.tol, self.n_iter_no_change)
             converged = False
             with self._interruptible(task, run):
@@ -279,11 +281,11 @@ default="auto"
         self.validation_scores_ = []
         self._publish(task, best)
 
-    def _train_for_chosen_time(self, task, starts, training, validation):
+    def _train_for_chosen_time(self, task, starts, n_states, training, validation):
         """Choose start and number of iterations by held-out trees, then use all."""
         best = (-np.inf, None, None, None)
         for start in starts:
-            run = training.run(start, task.n_states)
+            run = training.run(start, n_states)
             held_out = HeldOut(
                 validation.index,
                 training.index,
@@ -312,9 +314,9 @@ default="auto"
                 ConvergenceWarning,
                 stacklevel=3,
             )
-            self._train(task, starts)
+            self._train(task, starts, n_states)
             return
-        run = task.run(start)
+        run = task.run(start, n_states)
         with self._interruptible(task, run):
             for _ in range(int(np.argmax(scores)) + 1):
                 self._step(run)

@@ -89,19 +89,17 @@ class Task(NamedTuple):
         supported = np.where(below, counts // _COUNT_PER_STATE, 1)
         return np.minimum(wanted, np.maximum(supported, 1)).astype(np.int64)
 
-    def run(self, start, n_states=None):
+    def run(self, start, n_states):
         """Begin a run of EM.
 
         `start` is a seed, or what else to start from; `n_states` the numbers of
-        states if they are not to be those of this task.
+        states, which another model brings along.
         """
         index, weight = self.index, self.weight
         if start in (WARM, LEARNER):
             layout, estimates = self.from_model(start)
         else:
-            layout = Layout.build(
-                index, self.n_states if n_states is None else n_states
-            )
+            layout = Layout.build(index, n_states)
             rng = np.random.RandomState(start)
             estimates = perturbed(index, layout, weight, rng)
         return EMRun(

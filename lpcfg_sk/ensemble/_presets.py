@@ -1,3 +1,9 @@
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from lpcfg_sk.decoding._parser import BRACKET_PENALTY
 from lpcfg_sk.ensemble._voting import VotingParser
 
 __all__ = ["make_ensemble"]
@@ -17,7 +23,7 @@ _EM = {"max_iter": 20, "smoothing": 0.05, "validation_fraction": None, "tol": No
 def make_ensemble(
     preset="accurate",
     *,
-    bracket_penalty=0.43,
+    bracket_penalty=BRACKET_PENALTY,
     n_jobs=None,
     random_state=0,
     **preprocessing,
@@ -35,10 +41,14 @@ def make_ensemble(
         See :class:`VotingParser`.
     n_jobs : int, default=None
         Number of threads.
-    random_state : int, default=0
-        Seed of the first start; further ones count up from it.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the first start, from which further ones count up; or where to draw
+        seeds from; or None for other starts in each fit.
     **preprocessing
-        Parameters of the preprocessing of all members, see :func:`make_parser`.
+        Parameters of the preprocessing, see :func:`make_parser`. One with the name of
+        a step before it (``inside__min_count=2``) goes to the members that have the
+        step. With "accurate", ``min_count`` is that of several steps, so write
+        ``rarewords__min_count``, ``inside__min_count`` or ``outside__min_count``.
 
     Returns
     -------
@@ -50,22 +60,55 @@ def make_ensemble(
     >>> [name for name, _ in make_ensemble("accurate").estimators][:3]
     ['right0-spectral', 'right0-em', 'right1-spectral']
     """
-    from lpcfg_sk import EMLPCFG, SpectralLPCFG, make_parser
+    from lpcfg_sk import EMLPCFG, SpectralLPCFG
 
     members = []
     if preset == "accurate":
-        for number, (name, binarisation) in enumerate(_BINARISATIONS.items()):
-            settings = {**binarisation, **preprocessing}
-            seed = random_state + number
+        seeds = _seeds(random_state, len(_BINARISATIONS))
+        for seed, (name, settings) in zip(seeds, _BINARISATIONS.items(), strict=True):
             spectral = SpectralLPCFG(16, random_state=seed)
             em = EMLPCFG(8, random_state=seed, **_EM)
-            members.append((f"{name}-spectral", make_parser(spectral, **settings)))
-            members.append((f"{name}-em", make_parser(em, **settings)))
+            members.append((f"{name}-spectral", spectral, settings))
+            members.append((f"{name}-em", em, settings))
     elif preset == "fast":
-        settings = {**_BINARISATIONS["right1"], **preprocessing}
-        for number in range(8):
-            em = EMLPCFG(8, random_state=random_state + number, **_EM)
-            members.append((f"em{number}", make_parser(em, **settings)))
+        for number, seed in enumerate(_seeds(random_state, 8)):
+            em = EMLPCFG(8, random_state=seed, **_EM)
+            members.append((f"em{number}", em, _BINARISATIONS["right1"]))
     else:
         raise ValueError(f"preset is 'accurate' or 'fast', got {preset!r}")
-    return VotingParser(members, bracket_penalty=bracket_penalty, n_jobs=n_jobs)
+    return VotingParser(
+        _parsers(members, preprocessing),
+        bracket_penalty=bracket_penalty,
+        n_jobs=n_jobs,
+    )
+
+
+def _seeds(random_state, n):
+    if random_state is None:
+        return [None] * n
+    if isinstance(random_state, Integral):
+        return [random_state + number for number in range(n)]
+    rng = check_random_state(random_state)
+    return rng.randint(np.iinfo(np.int32).max, size=n).tolist()
+
+
+def _parsers(members, preprocessing):
+    """Named pipelines, each with those parameters whose steps it has."""
+    from lpcfg_sk import make_parser
+
+    steps = {name: make_parser(learner).named_steps for name, learner, _ in members}
+    parsers = []
+    for name, learner, settings in members:
+        own = {
+            key: value
+            for key, value in preprocessing.items()
+            # One that nobody has goes to all, to be refused.
+            if _step(key) in ("", *steps[name])
+            or not any(_step(key) in known for known in steps.values())
+        }
+        parsers.append((name, make_parser(learner, **{**settings, **own})))
+    return parsers
+
+
+def _step(key):
+    return key.rpartition("__")[0]

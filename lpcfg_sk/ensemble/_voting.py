@@ -1,5 +1,5 @@
 import warnings
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -14,10 +14,11 @@ from lpcfg_sk.decoding._brackets import (
     bracket_tree,
 )
 from lpcfg_sk.decoding._charts import map_sentences
-from lpcfg_sk.decoding._parser import assemble
+from lpcfg_sk.decoding._parser import BRACKET_PENALTY, assemble
 from lpcfg_sk.ensemble._members import group_members, prepare, unfrozen
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.utils._validation import (
+    N_JOBS,
     Interval,
     check_sample_weight,
     check_treebank,
@@ -80,10 +81,17 @@ class VotingParser(ParserMixin, _BaseComposition):
         "estimators": [list],
         "weights": ["array-like", None],
         "bracket_penalty": [Interval(Real, 0, 1, closed="both")],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
-    def __init__(self, estimators, *, weights=None, bracket_penalty=0.43, n_jobs=None):
+    def __init__(
+        self,
+        estimators,
+        *,
+        weights=None,
+        bracket_penalty=BRACKET_PENALTY,
+        n_jobs=None,
+    ):
         self.estimators = estimators
         self.weights = weights
         self.bracket_penalty = bracket_penalty
@@ -153,9 +161,20 @@ class VotingParser(ParserMixin, _BaseComposition):
         return self
 
     def _members(self):
-        names = [name for name, _ in self.estimators]
-        if not names:
+        if not self.estimators:
             raise ValueError("VotingParser needs at least one (name, parser) member")
+        for number, member in enumerate(self.estimators):
+            if not (
+                isinstance(member, tuple | list)
+                and len(member) == 2
+                and isinstance(member[0], str)
+            ):
+                raise TypeError(
+                    "the members of VotingParser are pairs (name, parser), such as "
+                    f"('pcfg', make_parser(PCFG())); member {number} is "
+                    f"{type(member).__name__}"
+                )
+        names = [name for name, _ in self.estimators]
         self._validate_names(names)
         members = [(n, e) for n, e in self.estimators if not _is_drop(e)]
         if not members:

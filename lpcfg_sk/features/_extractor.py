@@ -4,7 +4,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk.features._names import FeatureNames
@@ -12,6 +12,7 @@ from lpcfg_sk.features._node import Node
 from lpcfg_sk.features._productions import Productions
 from lpcfg_sk.grammar._arrays import find_keys
 from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
+from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
 from lpcfg_sk.utils._validation import (
     Interval,
     StrOptions,
@@ -20,7 +21,9 @@ from lpcfg_sk.utils._validation import (
 )
 
 
-class _NodeFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class _NodeFeatures(
+    TreebankTransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Features of nodes as a CSR block of the treebank.
 
     A subclass names its block and its templates. The output is a treebank also under
@@ -220,11 +223,6 @@ class _NodeFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None)
             blocks={**X.blocks, self._block: block},
             block_names={**X.block_names, self._block: self._names()},
         )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def _intern(keys, min_count):

@@ -1,9 +1,10 @@
-import re
 import warnings
 from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
+
+from lpcfg_sk.grammar._cfg_text import quoted, read_productions
 
 __all__ = ["CFG", "Rule"]
 
@@ -36,7 +37,7 @@ class Rule(NamedTuple):
 
     def __str__(self):
         symbols = (
-            _quoted(s) if t else s for s, t in zip(self.rhs, self.terminal, strict=True)
+            quoted(s) if t else s for s, t in zip(self.rhs, self.terminal, strict=True)
         )
         return f"{self.lhs} -> {' '.join(symbols)}"
 
@@ -141,7 +142,8 @@ class CFG:
         ----------
         text : str
             Lines ``A -> B C | 'word' D``. Terminals are quoted; an unquoted symbol
-            that has no rules is a terminal as well. ``#`` starts a comment.
+            that has no rules is a terminal as well, with a warning where others are
+            quoted. ``#`` starts a comment. There are no probabilities.
         start : str, default=None
             Start symbol; the first left-hand side where None.
         unary_cycles : {"error", "allow"}, default="error"
@@ -157,31 +159,7 @@ class CFG:
         >>> CFG.from_string("S -> S S | a").terminals
         ('a',)
         """
-        raw = []
-        for number, line in enumerate(text.splitlines(), start=1):
-            tokens = _tokens(line, number)
-            if not tokens:
-                continue
-            if len(tokens) < 2 or tokens[1] != ("->", False) or tokens[0][1]:
-                raise ValueError(
-                    f"line {number}: expected 'A -> ...' with a nonterminal on the "
-                    f"left, got {line.strip()!r}"
-                )
-            rhs = [[]]
-            for token in tokens[2:]:
-                if token == ("|", False):
-                    rhs.append([])
-                elif token == ("->", False):
-                    raise ValueError(
-                        f"line {number}: a second '->' in {line.strip()!r}"
-                    )
-                else:
-                    rhs[-1].append(token)
-            if not all(rhs):
-                raise ValueError(
-                    f"line {number}: an empty right-hand side in {line.strip()!r}"
-                )
-            raw.extend((tokens[0][0], side) for side in rhs)
+        raw = read_productions(text)
         heads = {lhs for lhs, _ in raw}
         rules = [
             Rule(
@@ -191,6 +169,7 @@ class CFG:
             )
             for lhs, side in raw
         ]
+        _warn_of_unquoted(raw, heads)
         return cls(rules, start, unary_cycles=unary_cycles)
 
     @classmethod
@@ -414,39 +393,19 @@ def _as_rules(rules):
     ]
 
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<comment>\#.*)|(?P<arrow>->)|(?P<bar>\|)"""
-    r"""|'(?P<single>(?:[^'\\]|\\.)+)'|"(?P<double>(?:[^"\\]|\\.)+)\""""
-    r"""|(?P<symbol>[^\s|'"]+))"""
-)
-
-
-def _tokens(line, number):
-    """Split a line into (text, quoted) pairs."""
-    tokens, at = [], 0
-    line = line.rstrip()
-    while at < len(line):
-        match = _TOKEN.match(line, at)
-        if match is None:
-            rest = line[at:].lstrip()
-            column = len(line) - len(rest) + 1
-            raise ValueError(
-                f"line {number}, column {column}: cannot read {rest!r}; "
-                "is a quote left open?"
-            )
-        at = match.end()
-        if match["comment"] is not None:
-            break
-        quoted = match["single"] or match["double"]
-        if quoted is not None:
-            tokens.append((re.sub(r"\\(.)", r"\1", quoted), True))
-        else:
-            tokens.append((match["arrow"] or match["bar"] or match["symbol"], False))
-    return tokens
-
-
-def _quoted(symbol):
-    return "'" + symbol.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _warn_of_unquoted(productions, heads):
+    symbols = [symbol for _, side in productions for symbol in side]
+    if not any(is_quoted for _, is_quoted in symbols):
+        return
+    bare = dict.fromkeys(s for s, is_quoted in symbols if not is_quoted)
+    terminals = [s for s in bare if s not in heads]
+    if terminals:
+        warnings.warn(
+            "these symbols have no rules and are taken as terminals, though they are "
+            f"not quoted as others are: {', '.join(terminals[:8])}; quote them, or "
+            "give them rules",
+            stacklevel=3,
+        )
 
 
 def _rules_of_trees(treebank):

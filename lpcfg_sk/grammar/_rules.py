@@ -1,9 +1,12 @@
 """The rules of a binarised treebank, and where each of them occurs."""
 
+import warnings
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
 
+from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.grammar._arrays import find_keys, offsets, ragged_indices
 from lpcfg_sk.utils._validation import check_sample_weight, check_treebank
 
@@ -311,6 +314,11 @@ def requested_states(m, nonterminals, counts):
     ndarray of int64
         At least 1 each.
 
+    Warns
+    -----
+    TreebankWarning
+        If `m` names nonterminals that the trees do not have.
+
     Examples
     --------
     >>> from lpcfg_sk.grammar._rules import requested_states
@@ -323,15 +331,35 @@ def requested_states(m, nonterminals, counts):
         wanted = [m(a, c) for a, c in zip(nonterminals, counts, strict=True)]
     elif hasattr(m, "items"):
         wanted = [m.get(a, 1) for a in nonterminals]
+        _warn_of_unknown(m, nonterminals)
     else:
         wanted = [m] * len(nonterminals)
     for a, value in zip(nonterminals, wanted, strict=True):
-        if isinstance(value, bool | np.bool_) or value != int(value) or value < 1:
+        if not _is_whole(value) or value < 1:
             raise ValueError(
                 f"m gives {value!r} latent states for {a!r}; a whole number from 1 on "
                 "is needed."
             )
     return np.array(wanted, dtype=np.int64)
+
+
+def _warn_of_unknown(m, nonterminals):
+    # No error: a fold of cross-validation may lack a label.
+    unknown = [a for a in m if a not in set(nonterminals)]
+    if unknown:
+        names = ", ".join(map(repr, unknown[:5])) + (", ..." if unknown[5:] else "")
+        warnings.warn(
+            f"m names nonterminals that the trees do not have, which is ignored: "
+            f"{names}",
+            TreebankWarning,
+            stacklevel=3,
+        )
+
+
+def _is_whole(value):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        return False
+    return isinstance(value, Integral) or float(value).is_integer()
 
 
 def _used(strings, ids):

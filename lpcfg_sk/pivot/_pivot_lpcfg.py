@@ -11,6 +11,7 @@ from lpcfg_sk.pivot._rules import expected_counts
 from lpcfg_sk.pivot._states import PivotOptions, node_states
 from lpcfg_sk.spectral._decomposition import decompose, project
 from lpcfg_sk.utils._validation import (
+    N_STATES,
     Interval,
     StrOptions,
     check_treebank,
@@ -137,7 +138,7 @@ class PivotLPCFG(BaseLPCFG):
     """
 
     _parameter_constraints: dict = {
-        "m": [Interval(Integral, 1, None, closed="left"), dict, callable],
+        "m": N_STATES,
         "scaling": [Interval(Real, 0, None, closed="left")],
         "anchor_min_count": [Interval(Real, 0, None, closed="left")],
         "prior": [Interval(Real, 0, None, closed="left")],

@@ -18,6 +18,7 @@ from lpcfg_sk.spectral._moments import accumulate_moments, solve
 from lpcfg_sk.spectral._sharded import ShardedFeatures
 from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.utils._validation import (
+    N_STATES,
     Interval,
     StrOptions,
     check_treebank,
@@ -149,7 +150,7 @@ class SpectralLPCFG(BaseLPCFG):
 
     _parameter_constraints: dict = {
         **BaseLPCFG._parameter_constraints,
-        "m": [Interval(Integral, 1, None, closed="left"), dict, callable],
+        "m": N_STATES,
         "scaling": [None, Interval(Real, 0, None, closed="left")],
         "smoothing": [None, Interval(Real, 0, None, closed="left")],
         "lexical_smoothing": [None, Interval(Real, 0, None, closed="left")],

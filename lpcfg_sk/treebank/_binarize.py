@@ -4,13 +4,14 @@ from collections import Counter
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._kernels import _binarize as kernel
 from lpcfg_sk.treebank._heads import find_heads
 from lpcfg_sk.treebank._labels import BARE, decode_table, encode_label
 from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
+from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
 from lpcfg_sk.utils._validation import (
     Interval,
     StrOptions,
@@ -28,7 +29,7 @@ _MAX_PIECES = 2**23
 _UNKNOWN_PHRASE = "X"
 
 
-class TreeBinarizer(TransformerMixin, BaseEstimator):
+class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
     r"""Collapse unary chains into one label and make all trees binary.
 
     Afterwards every nonterminal is either an in-terminal, which has two children,
@@ -259,11 +260,6 @@ class TreeBinarizer(TransformerMixin, BaseEstimator):
             string = encode_label([name], marked=self._marked(name, leaf=True))
             mapping[tag] = ids.setdefault(string, len(ids))
         return mapping[treebank.tag], list(ids)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def unbinarize(treebank):

@@ -386,6 +386,8 @@ def _first_bad_item(batch, item):
             message = "a second tree, expected one tree a string"
         else:
             continue
+        if b"(" not in text:
+            message += "; a sentence is a list of tokens, e.g. 'the dog'.split()"
         line, column = place_in(text, position)
         return TreebankFormatError(message, f"item {number}", line, column)
     raise AssertionError("the items are trees one by one, but not together")

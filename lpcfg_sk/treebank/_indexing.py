@@ -17,6 +17,8 @@ def row_key(key, n):
                 "ints, or an integer or boolean array"
             )
         key = key[0]
+    if isinstance(key, np.ndarray) and key.ndim == 0:
+        key = key[()]
     if isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_):
         row = int(key)
         if not -n <= row < n:

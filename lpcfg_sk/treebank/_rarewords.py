@@ -3,12 +3,13 @@
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
 from lpcfg_sk.treebank._signatures import UNK, coarser, english_signature
 from lpcfg_sk.treebank._symbols import SymbolTable
+from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
 from lpcfg_sk.utils._validation import (
     Interval,
     StrOptions,
@@ -17,7 +18,7 @@ from lpcfg_sk.utils._validation import (
 )
 
 
-class RareWords(TransformerMixin, BaseEstimator):
+class RareWords(TreebankTransformerMixin, BaseEstimator):
     """Replace rare and unknown words by classes of their spelling.
 
     Only the words that models see are changed; the tokens stay as they are.
@@ -202,11 +203,6 @@ class RareWords(TransformerMixin, BaseEstimator):
                 "of str"
             )
         return made
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def _forms(treebank):

@@ -139,16 +139,20 @@ def read_treebank(
     strip = format == "ptb" and not keep_functions
     state = columns.finish(strip_functions if strip else None)
     if faults.count:
+        one = faults.count == 1
+        what = "tree or stretch" if one else "trees or stretches"
         warnings.warn(
-            f"{faults.count} malformed trees or stretches of text were left out, the "
-            f"first at {faults.first}",
+            f"{faults.count} malformed {what} of text {'was' if one else 'were'} left "
+            f"out, the first at {faults.first}",
             TreebankWarning,
             stacklevel=2,
         )
     if columns.n_dropped:
+        one = columns.n_dropped == 1
         warnings.warn(
-            f"{columns.n_dropped} trees hold nothing but traces (-NONE-) and were "
-            "left out; keep_traces=True keeps them",
+            f"{columns.n_dropped} {'tree holds' if one else 'trees hold'} nothing but "
+            f"traces (-NONE-) and {'was' if one else 'were'} left out; "
+            "keep_traces=True keeps them",
             TreebankWarning,
             stacklevel=2,
         )

@@ -1,3 +1,12 @@
+import re
+
+import numpy as np
+
+#: Most characters of a drawing; those of a deep tree grow with the square of its depth.
+_LARGEST_DRAWING = 10_000_000
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 class Tree:
     """One constituency tree, or a node with all that is below it.
 
@@ -151,6 +160,16 @@ class Tree:
     def __iter__(self):
         return iter(self.children)
 
+    def __array__(self, dtype=None, copy=None):
+        # Without it numpy takes trees of a list or treebank apart, down to the words.
+        if dtype is not None and np.dtype(dtype) != object:
+            raise TypeError(f"trees make an array of dtype object, not of {dtype}")
+        if copy is False:
+            raise ValueError("trees cannot be made an array without a copy")
+        array = np.empty((), dtype=object)
+        array[()] = self
+        return array
+
     def __getitem__(self, i):
         return self.children[i]
 
@@ -234,6 +253,11 @@ class Tree:
         drawing : str
             One line a node, words beside their pre-terminals.
 
+        Raises
+        ------
+        ValueError
+            If the drawing would have more than ten million characters.
+
         Examples
         --------
         >>> from lpcfg_sk import Tree
@@ -246,12 +270,30 @@ class Tree:
         """
         from lpcfg_sk.inspection._drawing import draw_text
 
+        size = self._drawing_size()
+        if size > _LARGEST_DRAWING:
+            raise ValueError(
+                f"the drawing would have about {size:,} characters, more than "
+                f"{_LARGEST_DRAWING:,}; use str(tree), or draw a subtree"
+            )
         return draw_text(self)
+
+    def _drawing_size(self):
+        """Number of characters that a drawing takes, without making it."""
+        size, ends = sum(map(len, self._span())), []
+        for node in range(self._lo, self._hi):
+            while ends and ends[-1] == node:
+                ends.pop()
+            # Four characters a level, the label, a space and the end of the line.
+            size += 4 * len(ends) + len(self._labels[node] or "") + 2
+            if self._sizes[node] > 1:
+                ends.append(node + self._sizes[node])
+        return size
 
     def _repr_svg_(self):
         from lpcfg_sk.inspection._drawing import draw_svg
 
-        return draw_svg(self)
+        return _NOT_IN_XML.sub("\ufffd", draw_svg(self))
 
     # For galleries and mail, which show HTML alone.
     _repr_html_ = _repr_svg_

@@ -1,6 +1,7 @@
 import zlib
 from collections.abc import Sequence
 from itertools import groupby, pairwise
+from types import MappingProxyType
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Treebank(Sequence):
         Tree ``t`` has the nodes ``node_offsets[t]:node_offsets[t + 1]``.
     labels, tokens, words : SymbolTable
         What the ids stand for.
-    blocks : dict of str to array or sparse matrix
+    blocks : mapping of str to array or sparse matrix
         Node features and vectors, one row a node.
     binarized : bool
         Whether :class:`TreeBinarizer` made these trees.
@@ -82,6 +83,12 @@ class Treebank(Sequence):
             raise TypeError(
                 "Treebank takes an iterable of trees, got one string; wrap it in a "
                 "list, or use read_treebank for a file"
+            )
+        if hasattr(trees, "columns") and hasattr(trees, "to_numpy"):
+            raise TypeError(
+                "Treebank takes an iterable of trees, got a "
+                f"{type(trees).__name__}, whose items are names of columns; pass the "
+                "column that holds the trees"
             )
         try:
             items = iter(trees)
@@ -186,6 +193,8 @@ class Treebank(Sequence):
             state[name] = _frozen(state[name], np.int32)
         for name in ("node_offsets", "token_offsets"):
             state[name] = _frozen(state[name], np.int64)
+        for name in _MAPPINGS:
+            state[name] = MappingProxyType(dict(state[name]))
         n_nodes = int(state["node_offsets"][-1])
         for name, block in state["blocks"].items():
             if block.shape[0] != n_nodes:
@@ -194,6 +203,18 @@ class Treebank(Sequence):
                     f"{n_nodes} nodes"
                 )
         self.__dict__.update(state)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(
+            f"a Treebank is immutable, its {name!r} cannot be set; "
+            "treebank.replace(...) gives a new one"
+        )
+
+    def __delattr__(self, name):
+        raise AttributeError(
+            f"a Treebank is immutable, its {name!r} cannot be deleted; "
+            "treebank.replace(...) gives a new one"
+        )
 
     def replace(self, **changes):
         """Return a treebank with some columns, tables or blocks replaced.
@@ -513,7 +534,8 @@ class Treebank(Sequence):
         were sliced or read, which is what ``Pipeline(memory=...)`` compares. A
         fitted vocabulary (one with signature classes) is kept whole.
         """
-        state = dict(self.__dict__)
+        # A read-only view of a dictionary cannot be pickled.
+        state = {**self.__dict__, **{k: dict(self.__dict__[k]) for k in _MAPPINGS}}
         both = np.concatenate([self.label, self.tag])
         both, state["labels"] = compact_ids(both, self.labels)
         state["label"] = both[: self.n_nodes]
@@ -526,6 +548,7 @@ class Treebank(Sequence):
         return state
 
 
+_MAPPINGS = ("blocks", "block_names")
 _ARRAYS = (*NODE_COLUMNS, *TOKEN_COLUMNS, "node_offsets", "token_offsets")
 
 

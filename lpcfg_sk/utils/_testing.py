@@ -227,6 +227,18 @@ def check_list_of_trees(estimator, X):
         _assert_same(getattr(model, name)(X), getattr(other, name)(X.tolist()), name)
 
 
+def check_iterator_of_trees(estimator, X):
+    """An iterator will do too, and is read once."""
+    if X.blocks or X.binarized or X.words is not X.tokens:
+        return
+    model, other = _fitted(estimator, X), _fitted(estimator, iter(X))
+    for name in _methods(model):
+        _assert_same(getattr(model, name)(X), getattr(other, name)(iter(X)), name)
+    if hasattr(model, "fit_transform"):
+        found = clone(estimator).fit_transform(iter(X))
+        _assert_same(model.transform(X), found, "fit_transform")
+
+
 def check_bad_input(estimator, X):
     """What is no treebank is refused with a message, before any kernel runs."""
     model = _fitted(estimator, X)
@@ -341,6 +353,7 @@ _TREE_CHECKS = (
     check_pickle,
     check_clone_forgets,
     check_list_of_trees,
+    check_iterator_of_trees,
     check_bad_input,
     check_n_jobs,
     check_sample_weight_is_repetition,

@@ -4,12 +4,13 @@ scikit-learn's parameter constraints live in a private module; it is imported he
 and in ``_fitting``, and nowhere else.
 """
 
+from collections.abc import Mapping
+from numbers import Integral
+
 import numpy as np
 from sklearn.utils._param_validation import (
     HasMethods,
-    Hidden,
     Interval,
-    Options,
     StrOptions,
     validate_params,
 )
@@ -17,16 +18,25 @@ from sklearn.utils._param_validation import (
 from lpcfg_sk.utils._fitting import fit_context
 
 __all__ = [
+    "N_JOBS",
+    "N_STATES",
     "HasMethods",
-    "Hidden",
     "Interval",
-    "Options",
     "StrOptions",
     "check_sample_weight",
     "check_treebank",
     "fit_context",
     "validate_params",
 ]
+
+#: What `n_jobs` of an estimator may be; joblib has no zero jobs.
+N_JOBS = [
+    Interval(Integral, 1, None, closed="left"),
+    Interval(Integral, None, -1, closed="right"),
+    None,
+]
+#: What `m`, the numbers of latent states, may be.
+N_STATES = [Interval(Integral, 1, None, closed="left"), Mapping, callable]
 
 
 def check_treebank(
@@ -60,8 +70,10 @@ def check_treebank(
     if isinstance(X, ShardedTreebank):
         X = X.load()
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
+    # Whoever is named by a str, or has no features to say of, is no learner.
+    learner = hasattr(estimator, "_uses_features")
     if not isinstance(X, Treebank):
-        if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
+        if hasattr(X, "to_numpy") and not hasattr(X, "columns"):
             X = X.to_numpy()
         if isinstance(X, np.ndarray) and (X.dtype != object or X.ndim != 1):
             raise TypeError(
@@ -77,22 +89,24 @@ def check_treebank(
     if parsed and not X.is_parsed.all():
         row = int(np.flatnonzero(~X.is_parsed)[0])
         raise ValueError(
-            f"{name} learns from trees, but row {row} is a sentence without a tree "
-            f"({int((~X.is_parsed).sum())} such rows); leave them out"
+            f"{name} needs trees here, but row {row} is a sentence without a tree "
+            f"({int((~X.is_parsed).sum())} such rows); leave them out or parse them "
+            "first"
         )
     if binary:
-        _check_binary(X, name)
+        _check_binary(X, name, learner)
     for block in blocks:
         if block not in X.blocks:
+            pipeline = f"use make_parser({name}()), or " if learner else ""
             raise ValueError(
                 f"{name} needs {' and '.join(blocks)} features of the nodes, and this "
-                f"treebank has no {block!r} block; use make_parser({name}()), or put "
-                "InsideFeatures and OutsideFeatures before it in the Pipeline"
+                f"treebank has no {block!r} block; {pipeline}put InsideFeatures and "
+                "OutsideFeatures before it in the Pipeline"
             )
     return X
 
 
-def _check_binary(X, name):
+def _check_binary(X, name, learner):
     tree = np.repeat(np.arange(len(X)), np.diff(X.node_offsets))
     has_parent = X.parent >= 0
     above = X.node_offsets[tree[has_parent]] + X.parent[has_parent]
@@ -106,9 +120,10 @@ def _check_binary(X, name):
         what = "a word that has siblings instead of a pre-terminal of its own"
     else:
         what = f"a node {X.labels[X.label[node]]!r} with {n_children[node]} children"
+    pipeline = f", or use make_parser({name}())" if learner else ""
     raise ValueError(
         f"{name} needs binary trees over pre-terminals, but tree {row} has {what}; put "
-        f"a TreeBinarizer before it, or use make_parser({name}())"
+        f"a TreeBinarizer before it{pipeline}"
     )
 
 

@@ -152,7 +152,7 @@ def test_trees_outside_the_grammar_are_counted():
     "text",
     [
         "S -> A B | A x B | S S\nA -> a | B\nB -> b | a",
-        "S -> T 'x' | 'x' T T\nT -> a | U\nU -> b",
+        "S -> T 'x' | 'x' T T\nT -> 'a' | U\nU -> 'b'",
         "S -> 'x' 'y' S 'z' | 'x'",
     ],
 )

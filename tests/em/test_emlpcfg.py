@@ -1,15 +1,24 @@
 import importlib
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from lpcfg_sk import EMLPCFG, LPCFG, PCFG, Treebank, make_parser
+from lpcfg_sk import (
+    EMLPCFG,
+    LPCFG,
+    PCFG,
+    PivotLPCFG,
+    SpectralLPCFG,
+    Treebank,
+    make_parser,
+)
 from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk.em._heldout import HeldOut, choose_held_out, merge_equal_trees
 from lpcfg_sk.em._task import LEARNER, Task
-from lpcfg_sk.exceptions import ConvergenceWarning
+from lpcfg_sk.exceptions import ConvergenceWarning, TreebankWarning
 from lpcfg_sk.grammar import RuleIndex
 from lpcfg_sk.utils._testing import tree_checks
 from tests.reference import lpcfg as reference
@@ -81,7 +90,8 @@ def test_the_likelihood_never_falls(trees, m, seed):
 
 def run_of(model, trees, start):
     index = RuleIndex.from_treebank(trees)
-    return Task(model, trees, index, np.ones(len(trees)), None).run(start)
+    task = Task(model, trees, index, np.ones(len(trees)), None)
+    return task.run(start, task.n_states)
 
 
 def test_a_falling_likelihood_is_told(trees):
@@ -202,9 +212,10 @@ def test_held_out_score_is_that_of_the_final_model(trees, unseen):
         both += Treebank(["(S (B new) (A z))", "(T (A x) (S (A x) (A z)))"]).tolist()
     index = RuleIndex.from_treebank(Treebank(both))
     training, held = np.arange(250), np.arange(250, len(both))
-    run = Task(
+    task = Task(
         plain(m=3, smoothing=0.1), None, index.take(training), np.ones(250), None
-    ).run(0)
+    )
+    run = task.run(0, task.n_states)
     run.step()
     weight = np.arange(len(held)) + 1.0
     held_out = HeldOut(
@@ -367,3 +378,37 @@ def test_verbose_reports_on_standard_error(trees, capsys):
 def test_wsj(wsj_train, wsj_dev, m, least):
     model = EMLPCFG(m=m, decoder="max-marginal", random_state=0)
     assert make_parser(model).fit(wsj_train).score(wsj_dev) >= least
+
+
+@pytest.mark.parametrize("validation_fraction", [None, 0.3])
+def test_unknown_names_in_m_are_told_once(trees, validation_fraction):
+    m = {"NPP": 4, **{f"X{i}": 2 for i in range(5)}}
+    model = EMLPCFG(
+        m, n_init=2, max_iter=2, tol=None, validation_fraction=validation_fraction
+    )
+    with pytest.warns(TreebankWarning, match=r"'NPP', 'X0', .*'X3', \.\.\.") as caught:
+        model.fit(trees)
+    assert len(caught) == 1
+    assert set(model.m_.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("m", "given"),
+    [
+        (lambda a, n: None, "None"),
+        (lambda a, n: float("nan"), "nan"),
+        ({"S": "x"}, "'x'"),
+        ({"S": 1.5}, "1.5"),
+        (True, "True"),
+    ],
+)
+def test_numbers_of_states_are_whole(m, given):
+    with pytest.raises(ValueError, match=f"m gives {given} latent states for 'S'"):
+        EMLPCFG(m).fit(Treebank(["(S (S x) (S y))"] * 12))
+
+
+@pytest.mark.parametrize("learner", [EMLPCFG, PivotLPCFG, SpectralLPCFG])
+def test_any_mapping_gives_the_numbers_of_states(learner):
+    trees = Treebank(["(S (A x) (B y))", "(S (B y) (A x))"] * 20)
+    parser = make_parser(learner(MappingProxyType({"S": 1})))
+    assert set(parser.fit(trees)[-1].m_.values()) == {1}

@@ -153,6 +153,8 @@ def test_search_over_weights_and_penalty():
         ([], None, "at least one"),
         ([("a", "drop")], None, "dropped"),
         ([("a", 3)], None, "member 'a' is no parser"),
+        ([make_parser(PCFG())], None, "member 0 is Pipeline"),
+        ([("a", make_parser(PCFG())), "drop"], None, "member 1 is str"),
         ([("a__b", make_parser(PCFG()))], None, "__"),
         ([("a", make_parser(PCFG()))] * 2, None, "not unique"),
         ([("a", make_parser(PCFG()))], [1, 2], "one weight"),
@@ -183,6 +185,29 @@ def test_presets():
     assert dict(fast.estimators)["em3"]["rarewords"].min_count == 2
     with pytest.raises(ValueError, match="preset"):
         make_ensemble("huge")
+
+
+def test_parameters_of_a_step_go_to_the_members_that_have_it():
+    members = dict(make_ensemble(inside__min_count=2, vertical=2).estimators)
+    assert members["left1-spectral"]["inside"].min_count == 2
+    assert members["left1-spectral"]["outside"].min_count == 1
+    assert members["left1-em"]["binarize"].vertical == 2
+    with pytest.raises(TypeError, match="'inside__min_count' is no parameter"):
+        make_ensemble("fast", inside__min_count=2)
+    with pytest.raises(TypeError, match="rarewords__min_count, inside__min_count"):
+        make_ensemble(min_count=2)
+
+
+@pytest.mark.parametrize("preset", ["accurate", "fast"])
+def test_seeds_of_presets(preset):
+    def seeds(random_state):
+        made = make_ensemble(preset, random_state=random_state)
+        return [parser[-1].random_state for _, parser in made.estimators]
+
+    assert set(seeds(None)) == {None}
+    assert max(seeds(3)) - 3 == len(set(seeds(3))) - 1
+    assert seeds(np.random.RandomState(1)) == seeds(np.random.RandomState(1))
+    assert len(set(seeds(np.random.RandomState(1)))) == len(set(seeds(3)))
 
 
 CHECKS = list(

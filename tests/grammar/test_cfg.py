@@ -22,7 +22,7 @@ def test_from_string_reads_quotes_comments_and_alternatives():
         """
         # a comment
         S -> 'it''s' A | A  # and another
-        A -> "say \\"x\\"" | A A | b
+        A -> "say \\"x\\"" | A A | 'b'
         """.replace("'it''s'", "'it\\'s'")
     )
     assert grammar.start == "S"
@@ -54,6 +54,8 @@ def test_rules_are_kept_once_and_grouped():
         ("S -> a |", "empty right-hand side"),
         ("S -> a -> b", "a second '->'"),
         ("S -> 'a", "column 6"),
+        ("S -> A 'x' [0.9]\nA -> 'y'", r"line 1: '\[0.9\]' .* leave them out"),
+        ("S -> 'x' | 'y' S [1e-3]", "probabilities are learnt"),
         ("S -> S S", "derives no string"),
         ("S -> A | a\nA -> B\nB -> A | b", "A -> B -> A form a cycle"),
         ("S -> S | a", "S -> S form a cycle"),
@@ -79,6 +81,13 @@ def test_bad_arguments_are_refused():
 def test_useless_symbols_are_warned_about(text):
     with pytest.warns(UserWarning, match="useless"):
         CFG.from_string(text)
+
+
+def test_an_unquoted_terminal_among_quoted_ones_is_warned_about():
+    with pytest.warns(UserWarning, match="not quoted as others are: VP;"):
+        grammar = CFG.from_string("S -> NP VP\nNP -> 'a'")
+    assert grammar.terminals == ("VP", "a")
+    assert CFG.from_string("S -> '[0.9]' S | '[1]'").terminals == ("[0.9]", "[1]")
 
 
 def test_cycles_can_be_allowed():

@@ -64,8 +64,8 @@ def test_a_large_sparse_matrix_stays_sparse(seed):
     rng = np.random.default_rng(seed)
     size, m, n = 100_000, 8, 300_000
     state = rng.integers(m, size=n)
-    rows = np.where(rng.random(n) < 0.1, state, rng.integers(m, size, size=n))
-    columns = np.where(rng.random(n) < 0.1, state, rng.integers(m, size, size=n))
+    rows = np.where(rng.random(n) < 0.3, state, rng.integers(m, size, size=n))
+    columns = np.where(rng.random(n) < 0.3, state, rng.integers(m, size, size=n))
     Q = sparse.coo_array((np.ones(n), (rows, columns)), shape=(size, size)).tocsr()
     result = pivot_decomposition(
         Q, m, kappa=5.0, min_count=100, max_iter=2, random_state=0
@@ -73,7 +73,7 @@ def test_a_large_sparse_matrix_stays_sparse(seed):
     assert set(result.row_anchors) == set(range(m))
     assert_allclose(result.r.sum(axis=0), 1.0, rtol=1e-9)
     assert_allclose(result.s.sum(axis=0), 1.0, rtol=1e-9)
-    assert_allclose(result.pi, 1 / m, atol=0.05)
+    assert_allclose(result.pi, 1 / m, atol=0.01)
 
 
 @pytest.mark.slow_without_jit

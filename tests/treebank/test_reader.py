@@ -163,6 +163,8 @@ def test_trees_of_traces_only_are_left_out_and_counted():
     with pytest.warns(TreebankWarning, match="^2 trees hold nothing but traces"):
         treebank = read(text)
     assert strings(treebank) == ["(S a)"]
+    with pytest.warns(TreebankWarning, match="^1 tree holds nothing but traces"):
+        read("(S (-NONE- *))")
     assert len(read(text, keep_traces=True)) == 3
 
 
@@ -170,7 +172,7 @@ def test_comments_between_trees():
     text = "%% file (1)\n(S a) %% (X y)\n  %%\n(S %%b)\n%% end"
     assert strings(read(text, comments="%%")) == ["(S a)", "(S %%b)"]
     assert error_of(text).line == 1
-    with pytest.warns(TreebankWarning, match="^1 malformed"):
+    with pytest.warns(TreebankWarning, match="^1 malformed tree .* was left out"):
         treebank = read("x\n%% (S a)\n(S b)", comments="%%", on_error="skip")
     assert strings(treebank) == ["(S b)"]
 

@@ -1,3 +1,5 @@
+from xml.dom.minidom import parseString
+
 import pytest
 
 from lpcfg_sk import Tree
@@ -63,3 +65,19 @@ def test_drawings():
 def test_repr_is_short():
     tree = Tree("S", [Tree("A", ["word"])] * 100)
     assert len(repr(tree)) < 80
+
+
+def test_a_drawing_without_bounds_is_refused():
+    depth = 100_000
+    deep = Tree.from_string("(S " * depth + "x" + ")" * depth)
+    with pytest.raises(ValueError, match=r"20,000,.*str\(tree\), or draw a subtree"):
+        deep.draw()
+    flat = Tree("S", ["x"] * depth)
+    assert flat.draw().count("\n") == depth
+    assert Tree(None, ["a", "b"]).draw().endswith("b")
+
+
+def test_pictures_are_well_formed_whatever_the_words():
+    svg = Tree("S", ["bell\x07", "half\ud800", "<&>"])._repr_svg_()
+    assert "bell\ufffd" in svg
+    parseString(svg)

@@ -5,6 +5,7 @@ import weakref
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import sklearn
@@ -23,7 +24,7 @@ from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils.fixes import parse_version
 
 import lpcfg_sk
-from lpcfg_sk import Tree, Treebank
+from lpcfg_sk import Tree, Treebank, TreebankFormatError
 from lpcfg_sk.treebank import SymbolTable, concatenate
 
 TEXTS = [
@@ -107,15 +108,29 @@ def test_rows_by_any_key(treebank, key):
         assert part.shape == (len(expected),)
 
 
-@pytest.mark.parametrize("row", [0, -1, np.int64(2), np.int32(-6)])
+@pytest.mark.parametrize("row", [0, -1, np.int64(2), np.int32(-6), np.array(3)])
 def test_one_row_is_a_tree(treebank, row):
-    assert treebank[row] == treebank[(row, ...)] == treebank.tolist()[row]
+    assert treebank[row] == treebank[row, ...] == treebank.tolist()[row]
     assert isinstance(treebank[row], Tree)
 
 
 @pytest.mark.parametrize(
     "key",
-    [6, -7, [0, 6], (0, 1), (0, ..., 0), "S", 1.0, [0.5], np.zeros(5, bool), [[0, 1]]],
+    [
+        6,
+        -7,
+        [0, 6],
+        (0, 1),
+        (0, ..., 0),
+        "S",
+        1.0,
+        [0.5],
+        np.zeros(5, bool),
+        [[0, 1]],
+        (),
+        (0,),
+        np.array(True),
+    ],
     ids=str,
 )
 def test_wrong_keys_are_index_errors(treebank, key):
@@ -195,6 +210,69 @@ def test_weakref_size_copy(treebank):
     assert not hasattr(treebank, "fit")
     assert not hasattr(treebank, "iloc")
     assert not hasattr(treebank, "__array__")
+
+
+def test_treebanks_are_immutable(treebank):
+    treebank = treebank.replace(blocks={"ids": np.arange(treebank.n_nodes)})
+    for name in ("labels", "blocks", "unheard_of"):
+        with pytest.raises(AttributeError, match=f"{name!r} cannot be set.*replace"):
+            setattr(treebank, name, ())
+    with pytest.raises(AttributeError, match="'labels' cannot be deleted"):
+        del treebank.labels
+    for mapping in (treebank.blocks, treebank.block_names):
+        with pytest.raises(TypeError):
+            mapping["ids"] = 1
+    for copied in (
+        Treebank(treebank),
+        copy.copy(treebank),
+        copy.deepcopy(treebank),
+        pickle.loads(pickle.dumps(treebank)),
+        treebank[:],
+    ):
+        assert copied == treebank
+        np.testing.assert_array_equal(copied.blocks["ids"], treebank.blocks["ids"])
+
+
+def test_given_blocks_are_not_kept_by_reference(treebank):
+    blocks = {"ids": np.arange(treebank.n_nodes)}
+    tall = treebank.replace(blocks=blocks)
+    blocks["more"] = blocks["ids"]
+    assert list(tall.blocks) == ["ids"]
+
+
+def test_arrays_hold_whole_trees(treebank):
+    for made in (
+        np.asarray(treebank),
+        np.asarray(treebank, dtype=object),
+        np.array(treebank.tolist(), dtype=object),
+        np.concatenate([treebank[:2], treebank[2:]]),
+        pd.Series(treebank).to_numpy(),
+    ):
+        assert made.shape == (len(treebank),)
+        assert made.tolist() == treebank.tolist()
+    assert np.asarray(treebank[:0]).shape == (0,)
+    assert np.asarray(treebank[0]).shape == ()
+    assert np.asarray(treebank[0]).item() == treebank[0]
+    with pytest.raises(TypeError, match="dtype object"):
+        np.asarray(treebank[0], dtype=float)
+    with pytest.raises(ValueError, match="without a copy"):
+        treebank[0].__array__(copy=False)
+
+
+def test_tables_are_no_treebanks():
+    frame = pd.DataFrame({"tree": ["(S (A a))"]})
+    with pytest.raises(TypeError, match=r"DataFrame.*pass the column"):
+        Treebank(frame)
+    assert Treebank(frame["tree"]) == Treebank(["(S (A a))"])
+
+
+@pytest.mark.parametrize("trees", [["the dog"], ["the", "dog"], [["a"], "dog"], [""]])
+def test_a_sentence_given_as_a_string_gets_a_hint(trees):
+    with pytest.raises(TreebankFormatError, match=r"list of tokens.*split\(\)"):
+        Treebank(trees)
+    with pytest.raises(TreebankFormatError) as caught:
+        Treebank(["(S a"])
+    assert "list of tokens" not in str(caught.value)
 
 
 def test_to_frame_has_a_row_a_node(treebank):
