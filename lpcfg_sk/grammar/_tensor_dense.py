@@ -6,7 +6,7 @@ import numpy as np
 
 from lpcfg_sk.grammar._scales import exponent_of
 
-__all__ = ["DenseTensor", "blocks"]
+__all__ = ["DenseTensor", "PlainFeatures", "blocks", "frozen"]
 
 #: Bytes of one temporary block; larger intermediates are cut along the first mode.
 _BLOCK_BYTES = 1 << 25
@@ -37,7 +37,23 @@ def frozen(array):
     return array
 
 
-class DenseTensor:
+class PlainFeatures:
+    """Part of tensors whose charts sum products of the states themselves."""
+
+    def left(self, vectors):
+        """Left features of state vectors (rows)."""
+        return vectors
+
+    right = left
+
+    def left_adjoint(self, weights):
+        """Transpose of `left`."""
+        return weights
+
+    right_adjoint = left_adjoint
+
+
+class DenseTensor(PlainFeatures):
     """All n³ transition weights.
 
     Parameters
@@ -145,18 +161,6 @@ class DenseTensor:
     def arrays(self):
         """What a saved file holds, by name."""
         return {"dense": self.array}
-
-    def left(self, vectors):
-        """Left features of state vectors (rows)."""
-        return vectors
-
-    right = left
-
-    def left_adjoint(self, weights):
-        """Transpose of `left`."""
-        return weights
-
-    right_adjoint = left_adjoint
 
     @property
     def pairs(self):

@@ -7,12 +7,12 @@ from scipy.sparse import csr_matrix
 
 from lpcfg_sk._kernels._gram import apply_sparse, bilinear_sparse, contract_sparse
 from lpcfg_sk.grammar._scales import exponent_of
-from lpcfg_sk.grammar._tensor_dense import DenseTensor, blocks
+from lpcfg_sk.grammar._tensor_dense import DenseTensor, PlainFeatures, blocks
 
 __all__ = ["SparseTensor"]
 
 
-class SparseTensor:
+class SparseTensor(PlainFeatures):
     """The non-zero transition weights, as a grammar lists its rules.
 
     Parameters
@@ -183,18 +183,6 @@ class SparseTensor:
     def arrays(self):
         """What a saved file holds, by name."""
         return {"i": self.i, "j": self.j, "k": self.k, "weight": self.weight}
-
-    def left(self, vectors):
-        """Left features of state vectors (rows)."""
-        return vectors
-
-    right = left
-
-    def left_adjoint(self, weights):
-        """Transpose of `left`."""
-        return weights
-
-    right_adjoint = left_adjoint
 
     @property
     def pairs(self):

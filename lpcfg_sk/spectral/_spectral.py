@@ -77,8 +77,11 @@ class SpectralLPCFG(BaseLPCFG):
         Where to keep decompositions. A later fit on the same treebank (with the
         same features, weights and scaling) that needs no more vectors takes the
         leading ones.
-    decoder : str, default="auto"
-        How :meth:`predict` chooses a tree, see :mod:`lpcfg_sk.decoding`.
+    decoder : {"auto", "mbr", "max-marginal", "max-rule-product", "viterbi"}, \
+default="auto"
+        Which tree :meth:`predict` returns; "auto" is "max-marginal" where parameters
+        are negative, as they are for more than one state, and else "mbr". "viterbi"
+        takes no negative ones.
     prune : float or None, default=3e-4
         Chart items with a smaller posterior under a plain treebank PCFG are left
         out. None (or 0) for full charts, which is exact and slow.
