@@ -31,11 +31,14 @@ __all__ = [
     "truncated",
     "unit_distance",
     "unit_of",
+    "unit_of_gamma",
     "useful_states",
 ]
 
 #: Relative squared distance below which three inner products cancel too much.
 _CANCELLATION = 1e-9
+#: Exponent of γ up to which it is left at 1.
+_ORDINARY_GAMMA = 10
 #: Largest joint number of states for which a difference is solved as one automaton.
 _MAX_DIFFERENCE_STATES = 160
 
@@ -329,20 +332,58 @@ def exact_minimum(wta, rank_tol):
     Notes
     -----
     f_γ(t) = γ^size(t) f(t) has the same rank as f and converges for a small enough
-    γ, so it is minimised in place of a divergent f. Hidden states, which may diverge
-    where f does not, are left out first.
+    γ, so it is minimised in place of a divergent f. It is also where transitions are so
+    small that values of large trees would be lost beside those of small ones. Hidden
+    states, which may diverge where f does not, are left out first.
     """
-    gamma = 1.0
+    gamma, hidden = unit_of_gamma(wta.tensors, wta.omega_matrix), True
+    least = gamma * 1e-150
     while True:
         try:
             small = truncated(canonical(wta.reweight(gamma)), None, rank_tol)
             return small.reweight(1 / gamma)
         except NotStronglyConvergentError:
-            if gamma == 1.0:
-                wta = reduced(wta)
+            if hidden:
+                wta, hidden = reduced(wta), False
             gamma /= 2
-            if gamma < 1e-150:
+            if gamma < least:
                 raise
+
+
+def unit_of_gamma(tensors, omega):
+    """Size of an inner node's weight that makes up for weights far from 1.
+
+    Parameters
+    ----------
+    tensors : sequence of tensors
+        Transition tensors.
+    omega : ndarray of float64, shape (n_words, n)
+        Terminal weights.
+
+    Returns
+    -------
+    float
+        A power of two; 1 for ordinary weights.
+
+    Notes
+    -----
+    Weights are taken in units of each state, which are those of its largest word, or of
+    the smallest trees that reach it.
+    """
+    tensors = [t.absolute() for t in tensors]
+    unit = np.abs(omega).max(axis=0)
+    while True:
+        with np.errstate(over="ignore", invalid="ignore"):
+            above = sum(t.apply(unit[None], unit[None])[0] for t in tensors)
+        new = (unit == 0) & (above > 0)
+        if not new.any():
+            break
+        unit = np.where(new, above, unit)
+    largest = (above[unit > 0] / unit[unit > 0]).max(initial=0.0)
+    if largest == 0 or not np.isfinite(largest):
+        return 1.0
+    exponent = -int(np.frexp(largest)[1])
+    return 1.0 if abs(exponent) <= _ORDINARY_GAMMA else 2.0**exponent
 
 
 def inner_product(first, second):

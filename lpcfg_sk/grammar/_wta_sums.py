@@ -126,7 +126,8 @@ class SumsOverTrees:
         -------
         WTA
             The singular value tree automaton of f, or of a reweighted f where f is
-            not strongly convergent; one state of weight zero for the zero function.
+            not strongly convergent or its weights are far from 1; one state of
+            weight zero for the zero function.
         """
         _check_rank_tol(rank_tol)
         return exact_minimum(self, rank_tol)

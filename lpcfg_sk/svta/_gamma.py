@@ -10,6 +10,7 @@ from lpcfg_sk.grammar._wta_analysis import (
     in_ordinary_units,
     reduced,
     restricted,
+    unit_of_gamma,
     useful_states,
 )
 
@@ -17,8 +18,6 @@ __all__ = ["critical_gamma"]
 
 _MAX_SOLVES = 60
 _LARGEST = 1e8
-#: Exponent of the largest and smallest unit in which the search starts at 1.
-_ORDINARY = 10
 
 
 def critical_gamma(wta, *, rtol=1e-3):
@@ -69,7 +68,7 @@ def critical_gamma(wta, *, rtol=1e-3):
     _, tensors, omega = restricted(wta, states)
     if len(states) == 0 or not recursion(tensors).pairs.any():
         return np.inf
-    unit = _unit(tensors, omega)
+    unit = unit_of_gamma(tensors, omega)
 
     def solve(gamma, start):
         scaled = [t.scaled(gamma) for t in tensors]
@@ -106,13 +105,6 @@ def critical_gamma(wta, *, rtol=1e-3):
             low, (gram, gap) = gamma, found
             points.append((low**2, gap))
     return low
-
-
-def _unit(tensors, omega):
-    """Power of two of the size of γ* for weights that are far from 1."""
-    largest = max(np.abs(t.entries()[3]).max(initial=0.0) for t in tensors)
-    exponent = -int(np.frexp(largest)[1]) - int(np.frexp(np.abs(omega).max())[1])
-    return 1.0 if abs(exponent) <= _ORDINARY else 2.0**exponent
 
 
 def _next(points, low, high, rtol):

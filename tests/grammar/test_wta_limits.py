@@ -183,6 +183,20 @@ def test_factors_of_extreme_sizes(sizes):
         np.testing.assert_allclose(found[1], expected, rtol=SUM)
 
 
+@pytest.mark.parametrize("gamma", [1e-100, 1e-8, 1e-4, 1e4, 1e8, 1e100])
+def test_minimisation_at_any_weight_of_inner_nodes(rng, gamma):
+    f = random_wta(rng, 4)
+    g = f.reweight(gamma)
+    wide = g.conjugate(np.linalg.qr(rng.standard_normal((4, 4)))[0]) + 0.0 * g
+    trees = Treebank(all_trees(4, "ab"))
+    for wta in (g, wide):
+        small = wta.minimize()
+        assert small.n_states == 4
+        sign, log = small.log_value(trees)
+        np.testing.assert_array_equal(sign, g.log_value(trees)[0])
+        np.testing.assert_allclose(log, g.log_value(trees)[1], rtol=0, atol=1e-8)
+
+
 def test_posteriors_do_not_depend_on_the_size_of_weights(rng):
     f = random_wta(rng, 2)
     g = WTA(f.alpha * 1e200, f.T * 1e150, {w: v * 1e-150 for w, v in f.omega.items()})
