@@ -1,14 +1,13 @@
 """Weighted tree automata."""
 
 from collections.abc import Mapping
-from numbers import Real
 from types import MappingProxyType
 
 import numpy as np
 
 from lpcfg_sk.grammar._persistence import load_arrays, save_arrays
 from lpcfg_sk.grammar._tensors import add, as_tensor
-from lpcfg_sk.grammar._wta_algebra import product_parts, sum_parts
+from lpcfg_sk.grammar._wta_algebra import AlgebraOfFunctions
 from lpcfg_sk.grammar._wta_chart import SpanChart
 from lpcfg_sk.grammar._wta_convert import automaton_of_grammar, grammar_of_automaton
 from lpcfg_sk.grammar._wta_files import automaton_data, automaton_parts
@@ -23,7 +22,7 @@ _KIND = "WTA"
 _VERSION = 1
 
 
-class WTA(SumsOverTrees):
+class WTA(AlgebraOfFunctions, SumsOverTrees):
     """A weighted tree automaton ⟨α, T, {ω_σ}⟩ over binary trees.
 
     It computes f(t) = αᵀω(t) with ω(σ) = ω_σ for a leaf and
@@ -404,84 +403,6 @@ class WTA(SumsOverTrees):
         with np.errstate(over="ignore"):
             return sign * np.exp(log)
 
-    # -- algebra -----------------------------------------------------------------
-
-    def conjugate(self, Q):
-        """Change the basis of the states; f stays as it is.
-
-        Parameters
-        ----------
-        Q : array-like of float, shape (n, n)
-            An invertible matrix.
-
-        Returns
-        -------
-        WTA
-            ⟨Qᵀα, T(Q⁻ᵀ, Q, Q), {Q⁻¹ω_σ}⟩.
-        """
-        Q = np.asarray(Q, dtype=np.float64)
-        if Q.shape != (self.n_states,) * 2 or not np.isfinite(Q).all():
-            raise ValueError(
-                f"Q should be a finite matrix of shape {(self.n_states,) * 2}, got "
-                f"shape {Q.shape}."
-            )
-        try:
-            inverse = np.linalg.inv(Q)
-        except np.linalg.LinAlgError:
-            raise ValueError("Q is singular; a basis change is invertible.") from None
-        tensors = [t.project(inverse.T, Q, Q) for t in self.tensors]
-        return self._derived(Q.T @ self.alpha, tensors, self.omega_matrix @ inverse.T)
-
-    def reweight(self, gamma):
-        """Weigh trees by their size: t ↦ γ^size(t) f(t), size = inner nodes.
-
-        Parameters
-        ----------
-        gamma : float
-            The factor for each inner node.
-
-        Returns
-        -------
-        WTA
-        """
-        if gamma == 1:
-            return self
-        _check_finite(gamma, "gamma")
-        tensors = [t.scaled(gamma) for t in self.tensors]
-        return self._derived(self.alpha, tensors, self.omega_matrix, self.states)
-
-    def __add__(self, other):
-        if not isinstance(other, WTA):
-            return NotImplemented
-        self._check_same_trees(other)
-        return self._build(*sum_parts(self, other))
-
-    def __mul__(self, other):
-        if isinstance(other, Real):
-            _check_finite(other, "the factor")
-            with np.errstate(over="ignore"):
-                alpha = _vector(self.alpha * other, "alpha times the factor")
-            return self._derived(alpha, self.tensors, self.omega_matrix, self.states)
-        if not isinstance(other, WTA):
-            return NotImplemented
-        self._check_same_trees(other)
-        return self._build(*product_parts(self, other))
-
-    __rmul__ = __mul__
-
-    def __neg__(self):
-        return self * -1.0
-
-    def __sub__(self, other):
-        if not isinstance(other, WTA):
-            return NotImplemented
-        return self + -other
-
-    def __truediv__(self, other):
-        if not isinstance(other, Real):
-            return NotImplemented
-        return self * (1 / other)
-
     # -- files -------------------------------------------------------------------
 
     def save(self, path):
@@ -531,11 +452,6 @@ def _names(names, what):
             f"{type(wrong[0]).__name__}."
         )
     return tuple(sorted(names))
-
-
-def _check_finite(number, name):
-    if not np.isfinite(number):
-        raise ValueError(f"{name} should be a finite number, got {number}.")
 
 
 def _vector(values, name, n=None):

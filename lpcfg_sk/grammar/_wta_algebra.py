@@ -1,12 +1,100 @@
-"""Automata of sums and products of two functions."""
+"""Other bases, and automata of sums and products of functions."""
 
 from itertools import chain, count
+from numbers import Real
 
 import numpy as np
 
 from lpcfg_sk.grammar._tensors import SparseTensor, direct_sum, hadamard
 
-__all__ = ["common_words", "product_parts", "sum_parts"]
+__all__ = ["AlgebraOfFunctions", "common_words", "sum_parts"]
+
+
+class AlgebraOfFunctions:
+    """The part of a tree automaton that makes others of it."""
+
+    def conjugate(self, Q):
+        """Change the basis of the states; f stays as it is.
+
+        Parameters
+        ----------
+        Q : array-like of float, shape (n, n)
+            An invertible matrix.
+
+        Returns
+        -------
+        WTA
+            ⟨Qᵀα, T(Q⁻ᵀ, Q, Q), {Q⁻¹ω_σ}⟩.
+        """
+        Q = np.asarray(Q, dtype=np.float64)
+        if Q.shape != (self.n_states,) * 2 or not np.isfinite(Q).all():
+            raise ValueError(
+                f"Q should be a finite matrix of shape {(self.n_states,) * 2}, got "
+                f"shape {Q.shape}."
+            )
+        try:
+            inverse = np.linalg.inv(Q)
+        except np.linalg.LinAlgError:
+            raise ValueError("Q is singular; a basis change is invertible.") from None
+        tensors = [t.project(inverse.T, Q, Q) for t in self.tensors]
+        return self._derived(Q.T @ self.alpha, tensors, self.omega_matrix @ inverse.T)
+
+    def reweight(self, gamma):
+        """Weigh trees by their size: t ↦ γ^size(t) f(t), size = inner nodes.
+
+        Parameters
+        ----------
+        gamma : float
+            The factor for each inner node.
+
+        Returns
+        -------
+        WTA
+        """
+        if gamma == 1:
+            return self
+        with np.errstate(over="ignore", invalid="ignore"):
+            tensors = [t.scaled(gamma) for t in self.tensors]
+        for part in (part for t in tensors for part in t.arrays().values()):
+            _check_finite(part, f"Transition weights times gamma={gamma}")
+        return self._derived(self.alpha, tensors, self.omega_matrix, self.states)
+
+    def __add__(self, other):
+        if not isinstance(other, AlgebraOfFunctions):
+            return NotImplemented
+        self._check_same_trees(other)
+        return self._build(*sum_parts(self, other))
+
+    def __mul__(self, other):
+        if isinstance(other, Real):
+            with np.errstate(over="ignore", invalid="ignore"):
+                alpha = self.alpha * other
+            _check_finite(alpha, f"Initial weights alpha times {other}")
+            return self._derived(alpha, self.tensors, self.omega_matrix, self.states)
+        if not isinstance(other, AlgebraOfFunctions):
+            return NotImplemented
+        self._check_same_trees(other)
+        return self._build(*_product_parts(self, other))
+
+    __rmul__ = __mul__
+
+    def __neg__(self):
+        return self * -1.0
+
+    def __sub__(self, other):
+        if not isinstance(other, AlgebraOfFunctions):
+            return NotImplemented
+        return self + -other
+
+    def __truediv__(self, other):
+        if not isinstance(other, Real):
+            return NotImplemented
+        return self * (1 / other)
+
+
+def _check_finite(weights, name):
+    if not np.isfinite(weights).all():
+        raise ValueError(f"{name} should be finite numbers; some are not.")
 
 
 def sum_parts(first, second, *, literal=False):
@@ -39,7 +127,7 @@ def sum_parts(first, second, *, literal=False):
     )
 
 
-def product_parts(first, second):
+def _product_parts(first, second):
     """Parts of the automaton of f · g, whose states are pairs of states.
 
     Parameters

@@ -10,11 +10,10 @@ from lpcfg_sk.grammar._wta_analysis import (
     canonical,
     exact_minimum,
     in_ordinary_units,
-    inner_product,
     truncated,
-    unit_distance,
     unit_of,
 )
+from lpcfg_sk.grammar._wta_distance import inner_product, unit_distance
 
 __all__ = ["SumsOverTrees"]
 
@@ -53,7 +52,7 @@ class SumsOverTrees:
         NotStronglyConvergentError
             If the sums diverge.
         """
-        wta, c = self._cached("units", lambda: in_ordinary_units(self))
+        wta, c = in_ordinary_units(self)
         states, gram, _, unit = wta.analysis()
         with np.errstate(over="ignore", under="ignore"):
             gram = GramMatrices(
@@ -80,7 +79,7 @@ class SumsOverTrees:
             minds, may diverge.
         """
         try:
-            wta, _ = self._cached("units", lambda: in_ordinary_units(self))
+            wta, _ = in_ordinary_units(self)
             return wta.analysis().radius
         except NotStronglyConvergentError:
             return np.inf
