@@ -243,7 +243,7 @@ def balanced(wta, rank_tol):
         None for the automaton of the zero function.
     """
     states, gram, _, unit = wta.analysis()
-    small = wta._cached("reduction", lambda: reduction(*restricted(wta, states)))
+    small = _useful_part(wta)
     if small.rank == 0:
         return states, None
     factors = balance(
@@ -257,6 +257,15 @@ def balanced(wta, rank_tol):
         context_root=small.dual @ (unit * factors.context_root),
     )
     return states, factors if len(factors.singular_values) else None
+
+
+def _useful_part(wta):
+    """Exact reduction of the useful states; found once."""
+
+    def find():
+        return reduction(*restricted(wta, wta.analysis().states))
+
+    return wta._cached("reduction", find)
 
 
 def truncated(wta, n_states, rank_tol):
@@ -323,18 +332,29 @@ def exact_minimum(wta, rank_tol):
     Notes
     -----
     f_γ(t) = γ^size(t) f(t) has the same rank as f and converges for a small enough
-    γ, so it is minimised in place of a divergent f. It is also where transitions are so
-    small that values of large trees would be lost beside those of small ones. Hidden
-    states, which may diverge where f does not, are left out first.
+    γ, so it is minimised in place of a divergent f. So it is where f alone does not
+    show all states: transitions may be so small that the values of large trees are
+    lost beside those of small ones.
     """
-    gamma, hidden = unit_of_gamma(wta.tensors, wta.omega_matrix), True
-    least = gamma * 1e-150
+    small, rank = _minimum(wta, 1.0, rank_tol)
+    if small.n_states < rank and not rank_tol:
+        gamma = unit_of_gamma(wta.tensors, wta.omega_matrix)
+        other, _ = _minimum(wta, gamma, rank_tol)
+        return max(small, other, key=lambda found: found.n_states)
+    return small
+
+
+def _minimum(wta, gamma, rank_tol):
+    """Minimum by the largest γ that converges of those tried, and the exact rank."""
+    least, hidden = gamma * 1e-150, True
     while True:
         try:
-            small = truncated(canonical(wta.reweight(gamma)), None, rank_tol)
-            return small.reweight(1 / gamma)
+            weighted = canonical(wta.reweight(gamma))
+            small = truncated(weighted, None, rank_tol)
+            return small.reweight(1 / gamma), _useful_part(weighted).rank
         except NotStronglyConvergentError:
             if hidden:
+                # Hidden states may diverge where f does not.
                 wta, hidden = reduced(wta), False
             gamma /= 2
             if gamma < least:

@@ -111,6 +111,37 @@ def test_hidden_states_do_not_limit_gamma(rng):
     np.testing.assert_allclose(critical_gamma(turned), critical_gamma(f), rtol=1e-2)
 
 
+@pytest.mark.parametrize("kind", ["unreached", "unobserved"])
+def test_hidden_states_in_a_bad_basis(rng, kind):
+    """The rank is that of f where states are a thousand times smaller than others."""
+    f, n_hidden = random_wta(rng, 4, scale=0.1), 10
+    n = 4 + n_hidden
+    array, alpha = rng.standard_normal((n, n, n)) * 0.01, np.zeros(n)
+    omega = {
+        word: np.concatenate([v, np.zeros(n_hidden)]) for word, v in f.omega.items()
+    }
+    alpha[:4] = f.alpha
+    if kind == "unreached":
+        # Hidden states have no words, and no transitions to others alone.
+        alpha[4:] = rng.standard_normal(n_hidden)
+        array[:, :4, :4] = 0.0
+    else:
+        # Nothing but hidden states leads to hidden ones.
+        array[:4, 4:, :] = array[:4, :, 4:] = 0.0
+        omega = {
+            word: v + np.r_[np.zeros(4), rng.random(n_hidden)]
+            for word, v in omega.items()
+        }
+    array[:4, :4, :4] = f.tensors[0].to_dense()
+    turn, back = np.linalg.qr(rng.standard_normal((2, n, n)))[0]
+    wta = WTA(alpha, array, omega).conjugate(turn * np.logspace(0, -3, n) @ back)
+    small = wta.minimize()
+    assert small.n_states == f.minimize().n_states
+    trees = Treebank(all_trees(4, "ab"))
+    size = np.abs(f.value(trees)).max()
+    np.testing.assert_allclose(small.value(trees), f.value(trees), atol=1e-7 * size)
+
+
 @pytest.mark.parametrize("size", [1e-100, 1e-12, 1e12, 1e100])
 def test_critical_gamma_is_found_at_any_size(size):
     # Σ_t γ^2|t| converges for T γ < ½ (Catalan numbers).
