@@ -37,6 +37,9 @@ def recursion(tensors):
     -------
     Recursion
     """
+    if not tensors:
+        # Two automata may have no node label in common.
+        return Recursion(np.zeros((0, 0), dtype=bool), 0)
     below = np.logical_or.reduce([t.children() for t in tensors])
     n_parts, part = connected_components(csr_array(below), connection="strong")
     cyclic = np.bincount(part, minlength=n_parts) > 1

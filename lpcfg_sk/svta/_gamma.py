@@ -65,8 +65,10 @@ def critical_gamma(wta, *, rtol=1e-3):
         wta = reduced(wta)
     wta, _ = in_ordinary_units(wta)
     states = useful_states(wta.alpha, wta.tensors, wta.omega_matrix)
+    if len(states) == 0:
+        return np.inf
     _, tensors, omega = restricted(wta, states)
-    if len(states) == 0 or not recursion(tensors).pairs.any():
+    if not recursion(tensors).pairs.any():
         return np.inf
     unit = unit_of_gamma(tensors, omega)
 

@@ -317,6 +317,21 @@ def test_distances_take_words_literally():
         np.testing.assert_allclose(f.distance(g, method=method), expected, rtol=1e-6)
 
 
+def test_automata_without_a_common_label_or_word(rng):
+    f = random_wta(rng, 2, labels="X")
+    for g in (
+        random_wta(rng, 2, labels="Y"),
+        random_wta(rng, 2, words="c", labels="X"),
+    ):
+        # Trees of one word have no label.
+        words = sum(f.omega[w] @ f.alpha * g.value([f"(P {w})"])[0] for w in "ab")
+        np.testing.assert_allclose(f.inner_product(g), words, atol=1e-15)
+        squared = f.norm() ** 2 + g.norm() ** 2 - 2 * words
+        np.testing.assert_allclose(f.distance(g) ** 2, squared, rtol=SUM)
+        assert (f * g).norm() >= 0
+    assert (f * WTA([0.0], {"X": np.zeros((1, 1, 1))}, {"a": [1.0]})).norm() == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
