@@ -91,10 +91,11 @@ def _tokens(lines):
 
 def _by_line(message, batch):
     """A message that names lines of the input for rows of the batch."""
-    numbers = [number for number, tokens in batch if tokens]
-    return re.sub(
-        r"\brow (\d+)", lambda row: f"line {numbers[int(row[1])]}", str(message)
-    )
+    lines = {
+        f"row {row}": f"line {number}"
+        for row, (number, _) in enumerate(filled for filled in batch if filled[1])
+    }
+    return re.sub(r"\brow \d+", lambda row: lines.get(row[0], row[0]), str(message))
 
 
 def _answer(parser, batch, arguments):

@@ -9,7 +9,7 @@ from lpcfg_sk import PCFG, WTA, SVTAMinimizer, Treebank
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 from lpcfg_sk.grammar._gram import spectral_radius
 from lpcfg_sk.grammar._recursion import recursion
-from lpcfg_sk.grammar._tensors import DenseTensor
+from lpcfg_sk.grammar._tensors import CPTensor, DenseTensor, SparseTensor
 from lpcfg_sk.svta import critical_gamma
 from tests.reference.wta import all_trees, random_wta
 from tests.tolerances import ITERATIVE, SUM
@@ -77,13 +77,27 @@ def test_recursion_of_a_small_pattern():
     array = np.zeros((6, 6, 6))
     for i, j, k in ((0, 1, 2), (1, 2, 3), (2, 1, 4), (3, 3, 4)):
         array[i, j, k] = 1.0
-    for tensor in (DenseTensor(array), WTA(np.ones(6), array, {"a": np.ones(6)})):
-        tensor = getattr(tensor, "tensors", [tensor])[0]
+    i, j, k = np.nonzero(array)
+    states = np.eye(6)
+    forms = {
+        "dense": DenseTensor(array),
+        "sparse": SparseTensor(i, j, k, np.ones(4), 6),
+        "cp": CPTensor(states[:, i], states[:, j], states[:, k]),
+    }
+    expected = np.zeros((6, 6), dtype=bool)
+    expected[1:3, 1:3] = expected[3, 3] = True
+    for kind, tensor in forms.items():
+        assert tensor.kind == kind
         found = recursion([tensor])
-        expected = np.zeros((6, 6), dtype=bool)
-        expected[1:3, 1:3] = expected[3, 3] = True
-        np.testing.assert_array_equal(found.pairs, expected)
+        np.testing.assert_array_equal(found.pairs, expected, kind)
         assert found.depth == 3
+    # Of two labels, one may hold what closes a cycle of the other.
+    parts = [
+        SparseTensor([0], [1], [2], [1.0], 3),
+        SparseTensor([1], [0], [2], [1.0], 3),
+    ]
+    assert recursion(parts).pairs.sum() == 4
+    assert not recursion(parts[:1]).pairs.any()
 
 
 @pytest.mark.parametrize("n", [3, 9, 14])
@@ -328,7 +342,10 @@ def test_automata_without_a_common_label_or_word(rng):
         np.testing.assert_allclose(f.inner_product(g), words, atol=1e-15)
         squared = f.norm() ** 2 + g.norm() ** 2 - 2 * words
         np.testing.assert_allclose(f.distance(g) ** 2, squared, rtol=SUM)
-        assert (f * g).norm() >= 0
+        trees = Treebank(all_trees(3, "abc", "XY"))
+        np.testing.assert_allclose(
+            (f * g).value(trees), f.value(trees) * g.value(trees), atol=1e-15
+        )
     assert (f * WTA([0.0], {"X": np.zeros((1, 1, 1))}, {"a": [1.0]})).norm() == 0
 
 
