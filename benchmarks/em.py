@@ -22,8 +22,8 @@ from lpcfg_sk.em import EMLPCFG
 from lpcfg_sk.em._initial import perturbed
 from lpcfg_sk.em._statistics import ExpectedCounts
 from lpcfg_sk.em._task import Task
-from lpcfg_sk.grammar import RuleIndex
-from lpcfg_sk.grammar._estimates import Layout, maximize
+from lpcfg_sk.lpcfg import RuleIndex
+from lpcfg_sk.lpcfg._maximization import Layout, maximize
 
 
 def best_time(function, repeats=15):

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from lpcfg_sk import CFG, MarginEMPCFG, read_treebank
-from lpcfg_sk.grammar._cfg_tables import unary_closure
-from lpcfg_sk.margin._expectations import encode, expected_counts
+from lpcfg_sk.cfg._expectations import encode, expected_counts
+from lpcfg_sk.cfg._tables import unary_closure
 from lpcfg_sk.treebank import delexicalize
 
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"

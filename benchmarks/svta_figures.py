@@ -29,12 +29,12 @@ from lpcfg_sk import (
     TreeBinarizer,
     read_treebank,
 )
+from lpcfg_sk.automata import bracketing_counts
 from lpcfg_sk.exceptions import (
     ConvergenceWarning,
     NotStronglyConvergentError,
     ParseFailureWarning,
 )
-from lpcfg_sk.svta import bracketing_counts
 from lpcfg_sk.treebank import SymbolTable, decode_label
 
 

@@ -3,7 +3,7 @@ Why learning from strings is hard: 3-SAT as a grammar
 =====================================================
 
 Minimising the log-loss of a grammar over strings, with or without a margin, is NP-hard
-(Cohen and Smith, 2012, section 6.2.1). :func:`~lpcfg_sk.margin.sat_grammar` turns a
+(Cohen and Smith, 2012, section 6.2.1). :func:`~lpcfg_sk.cfg.sat_grammar` turns a
 formula into a grammar and one string. If the formula is satisfiable, then some
 probabilities give the string almost all mass; if not, none give it more than a half.
 EM with a margin, which is only a local search, is run here on both kinds.
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from lpcfg_sk import MarginEMPCFG
-from lpcfg_sk.margin import assignment_of_tree, sat_grammar
+from lpcfg_sk.cfg import assignment_of_tree, sat_grammar
 
 
 def satisfying(clauses):

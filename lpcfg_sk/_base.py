@@ -7,18 +7,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import lpcfg_sk
-from lpcfg_sk.decoding._charts import chart_log_probs, chart_marginals
-from lpcfg_sk.decoding._parser import Parser
+from lpcfg_sk._validation import N_JOBS, Interval, StrOptions
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.metrics import f1_score
+from lpcfg_sk.parsing._charts import chart_log_probs, chart_marginals
+from lpcfg_sk.parsing._parser import Parser
+from lpcfg_sk.treebank import check_treebank
 from lpcfg_sk.treebank._binarize import unbinarize
 from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
-from lpcfg_sk.utils._validation import (
-    N_JOBS,
-    Interval,
-    StrOptions,
-    check_treebank,
-)
 
 #: Names of the decoders of all parsers.
 DECODERS = ("auto", "mbr", "max-marginal", "max-rule-product", "viterbi")

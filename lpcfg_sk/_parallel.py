@@ -5,11 +5,12 @@ are joined in the order of the chunks: the same bits come out on one core, on tw
 or on a cluster (``joblib.parallel_config(backend="dask")``).
 """
 
+from functools import cache
+
 import numpy as np
 from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
-
-from lpcfg_sk._blas import one_blas_thread
+from threadpoolctl import ThreadpoolController
 
 __all__ = ["CHUNK_WORK", "Resident", "cut_by_work", "map_chunks", "sum_over_chunks"]
 
@@ -177,3 +178,24 @@ def sum_over_chunks(func, chunks, *, n_jobs=None):
             for i, array in enumerate(part):
                 total[i] += array
     return None if total is None else tuple(total)
+
+
+def one_blas_thread():
+    """Context in which matrix products run on one thread.
+
+    The number of threads, which differs between processes, changes the last bits of
+    a product. :func:`lpcfg_sk._parallel.map_chunks` enters the context around all
+    chunks, because leaving it in one thread would end it for the others, and again
+    within each chunk, which may run in another process.
+
+    Returns
+    -------
+    context : context manager
+    """
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller():
+    # Looking for the libraries takes milliseconds, too long for every chunk.
+    return ThreadpoolController()

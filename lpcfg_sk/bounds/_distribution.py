@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize_scalar
 
-from lpcfg_sk.utils._validation import check_treebank
+from lpcfg_sk.treebank import check_treebank
 
 __all__ = [
     "DistributionConstants",
@@ -202,8 +202,8 @@ def distribution_constants(treebank, grammar=None, *, r=None, derivations="sampl
     >>> [round(float(value), 3) for value in constants]
     [1.667, 0.873, 0.655, 0.655, 1.0]
     """
-    from lpcfg_sk.grammar import CFG
-    from lpcfg_sk.margin._expectations import rules_of_trees
+    from lpcfg_sk.cfg import CFG
+    from lpcfg_sk.cfg._expectations import rules_of_trees
 
     if derivations not in ("sample", "grammar"):
         raise ValueError(f"derivations is 'sample' or 'grammar', got {derivations!r}")

@@ -7,8 +7,8 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
-from lpcfg_sk.grammar import LPCFG
-from lpcfg_sk.utils._validation import Interval, validate_params
+from lpcfg_sk._validation import Interval, validate_params
+from lpcfg_sk.lpcfg import LPCFG
 
 # Share of the pivot features among what a state emits, where `pivot` is True.
 _PIVOT_SHARE = 0.25

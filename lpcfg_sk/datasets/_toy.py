@@ -3,9 +3,9 @@
 from functools import lru_cache
 from numbers import Integral
 
+from lpcfg_sk._validation import Interval, StrOptions, validate_params
 from lpcfg_sk.datasets._templates import compile_templates
 from lpcfg_sk.treebank import unbinarize
-from lpcfg_sk.utils._validation import Interval, StrOptions, validate_params
 
 # Variables: c is the class of a noun; n, m and k are numbers.
 _DOMAINS = {

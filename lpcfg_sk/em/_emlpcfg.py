@@ -10,21 +10,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk._validation import N_STATES, HasMethods, Interval, StrOptions, fit_context
 from lpcfg_sk.em._heldout import HeldOut, merge_equal_trees
 from lpcfg_sk.em._sharded import ShardedTask
 from lpcfg_sk.em._task import LEARNER, WARM, Task
 from lpcfg_sk.exceptions import ConvergenceWarning
-from lpcfg_sk.grammar._estimates import coarse_pcfg
-from lpcfg_sk.grammar._inventory import shard_weights, take_inventory
-from lpcfg_sk.grammar._rules import RuleIndex, weighted_trees
+from lpcfg_sk.lpcfg._maximization import coarse_pcfg
+from lpcfg_sk.lpcfg._rule_counts import shard_weights, take_inventory
+from lpcfg_sk.lpcfg._rules import RuleIndex, weighted_trees
 from lpcfg_sk.treebank._sharded import ShardedTreebank
-from lpcfg_sk.utils._validation import (
-    N_STATES,
-    HasMethods,
-    Interval,
-    StrOptions,
-    fit_context,
-)
 
 __all__ = ["EMLPCFG"]
 

@@ -6,8 +6,8 @@ import itertools
 import numpy as np
 
 from lpcfg_sk._kernels._tree_inside_outside import tree_values
-from lpcfg_sk.grammar._arrays import find_keys, ragged_indices
-from lpcfg_sk.grammar._estimates import divide, smoothed_emissions
+from lpcfg_sk._ragged import find_keys, ragged_indices
+from lpcfg_sk.lpcfg._maximization import divide, smoothed_emissions
 
 __all__ = ["FEWEST", "HeldOut", "choose_held_out", "count_copies", "merge_equal_trees"]
 

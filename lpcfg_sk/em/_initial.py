@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from lpcfg_sk.grammar._arrays import find_keys, lexical_keys, ragged_indices, rule_keys
-from lpcfg_sk.grammar._estimates import Estimates, maximize
+from lpcfg_sk._ragged import find_keys, ragged_indices
+from lpcfg_sk.lpcfg._grammar_arrays import lexical_keys, rule_keys
+from lpcfg_sk.lpcfg._maximization import Estimates, maximize
 
 __all__ = ["from_grammar", "perturbed"]
 

@@ -3,15 +3,15 @@
 from numbers import Real
 
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk.grammar._estimates import coarse_pcfg
-from lpcfg_sk.grammar._inventory import (
+from lpcfg_sk._validation import Interval, fit_context
+from lpcfg_sk.lpcfg._maximization import coarse_pcfg
+from lpcfg_sk.lpcfg._rule_counts import (
     RuleInventory,
     shard_weights,
     take_inventory,
 )
-from lpcfg_sk.grammar._rules import RuleIndex, weighted_trees
+from lpcfg_sk.lpcfg._rules import RuleIndex, weighted_trees
 from lpcfg_sk.treebank._sharded import ShardedTreebank
-from lpcfg_sk.utils._validation import Interval, fit_context
 
 __all__ = ["PCFG"]
 
@@ -59,7 +59,7 @@ default="auto"
     Notes
     -----
     The probability of a rule is :math:`c(a → b c) / c(a)`; see
-    :func:`lpcfg_sk.grammar.smooth_lexicon` for words.
+    :func:`lpcfg_sk.lpcfg.smooth_lexicon` for words.
 
     Examples
     --------

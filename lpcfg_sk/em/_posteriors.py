@@ -3,8 +3,8 @@
 import numpy as np
 
 from lpcfg_sk._kernels._tree_inside_outside import tree_posteriors
-from lpcfg_sk.grammar._over_trees import over_trees
-from lpcfg_sk.utils._validation import check_treebank
+from lpcfg_sk.lpcfg._tree_values import over_trees
+from lpcfg_sk.treebank import check_treebank
 
 __all__ = ["posterior_vectors"]
 

@@ -3,7 +3,7 @@
 import warnings
 
 from lpcfg_sk.exceptions import ConvergenceWarning
-from lpcfg_sk.grammar._estimates import grammar_of_parameters, maximize
+from lpcfg_sk.lpcfg._maximization import grammar_of_parameters, maximize
 
 __all__ = ["EMRun"]
 

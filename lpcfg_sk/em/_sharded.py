@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from lpcfg_sk._parallel import cut_by_work
+from lpcfg_sk._ragged import offsets
 from lpcfg_sk.em._heldout import FEWEST, count_copies, merge_equal_trees
 from lpcfg_sk.em._statistics import Chunk, ExpectedCounts, chunk_work, plan
 from lpcfg_sk.em._task import Task
-from lpcfg_sk.grammar._arrays import offsets
-from lpcfg_sk.grammar._inventory import RuleInventory
-from lpcfg_sk.grammar._rules import weighted_trees
+from lpcfg_sk.lpcfg._rule_counts import RuleInventory
+from lpcfg_sk.lpcfg._rules import weighted_trees
 from lpcfg_sk.treebank._sharded import map_shards
 
 __all__ = ["ShardedTask"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from lpcfg_sk._kernels._em import expected_counts, schedule
 from lpcfg_sk._parallel import CHUNK_WORK, Resident, cut_by_work, map_chunks
-from lpcfg_sk.grammar._estimates import Estimates
+from lpcfg_sk.lpcfg._maximization import Estimates
 
 __all__ = ["Chunk", "ExpectedCounts", "chunk_work", "plan"]
 

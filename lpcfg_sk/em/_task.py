@@ -11,9 +11,9 @@ from lpcfg_sk.em._initial import from_grammar, perturbed
 from lpcfg_sk.em._run import EMRun
 from lpcfg_sk.em._statistics import ExpectedCounts
 from lpcfg_sk.exceptions import NotFittedError
-from lpcfg_sk.grammar._estimates import Estimates, Layout
-from lpcfg_sk.grammar._lpcfg import LPCFG
-from lpcfg_sk.grammar._rules import RuleIndex, requested_states
+from lpcfg_sk.lpcfg._lpcfg import LPCFG
+from lpcfg_sk.lpcfg._maximization import Estimates, Layout
+from lpcfg_sk.lpcfg._rules import RuleIndex, requested_states
 from lpcfg_sk.treebank import Treebank
 
 __all__ = ["LEARNER", "WARM", "Task"]

@@ -7,23 +7,18 @@ from sklearn.utils.metaestimators import _BaseComposition
 
 from lpcfg_sk._base import ParserMixin
 from lpcfg_sk._parallel import map_chunks
-from lpcfg_sk.decoding._brackets import (
+from lpcfg_sk._validation import N_JOBS, Interval, fit_context
+from lpcfg_sk.ensemble._members import group_members, prepare, unfrozen
+from lpcfg_sk.exceptions import ParseFailureWarning
+from lpcfg_sk.parsing._brackets import (
     Brackets,
     BracketTable,
     bracket_frame,
     bracket_tree,
 )
-from lpcfg_sk.decoding._charts import map_sentences
-from lpcfg_sk.decoding._parser import BRACKET_PENALTY, assemble
-from lpcfg_sk.ensemble._members import group_members, prepare, unfrozen
-from lpcfg_sk.exceptions import ParseFailureWarning
-from lpcfg_sk.utils._validation import (
-    N_JOBS,
-    Interval,
-    check_sample_weight,
-    check_treebank,
-    fit_context,
-)
+from lpcfg_sk.parsing._charts import map_sentences
+from lpcfg_sk.parsing._parser import BRACKET_PENALTY, assemble
+from lpcfg_sk.treebank import check_sample_weight, check_treebank
 
 __all__ = ["VotingParser"]
 

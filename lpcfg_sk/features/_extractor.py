@@ -7,18 +7,14 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk._ragged import find_keys
+from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.features._names import FeatureNames
 from lpcfg_sk.features._node import Node
 from lpcfg_sk.features._productions import Productions
-from lpcfg_sk.grammar._arrays import find_keys
+from lpcfg_sk.treebank import check_treebank
 from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
 from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
-from lpcfg_sk.utils._validation import (
-    Interval,
-    StrOptions,
-    check_treebank,
-    fit_context,
-)
 
 
 class _NodeFeatures(

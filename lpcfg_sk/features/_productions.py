@@ -4,7 +4,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lpcfg_sk._kernels._features import first_other_head
-from lpcfg_sk.grammar._arrays import find_keys
+from lpcfg_sk._ragged import find_keys
 from lpcfg_sk.treebank import SymbolTable
 from lpcfg_sk.treebank._heads import head_token
 from lpcfg_sk.treebank._sharded import map_shards

@@ -12,8 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.metrics import bootstrap_ci, paired_bootstrap
-from lpcfg_sk.treebank import concatenate
-from lpcfg_sk.utils._validation import check_treebank
+from lpcfg_sk.treebank import check_treebank, concatenate
 
 __all__ = ["compare"]
 

@@ -6,13 +6,14 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk._validation import Interval, StrOptions
 from lpcfg_sk.language_model._corpus import (
     UNK,
     build_vocabulary,
     check_corpus,
     encode,
 )
-from lpcfg_sk.utils._validation import Interval, StrOptions, check_sample_weight
+from lpcfg_sk.treebank import check_sample_weight
 
 
 class BaseLanguageModel(BaseEstimator):

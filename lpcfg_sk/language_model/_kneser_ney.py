@@ -2,8 +2,8 @@ from numbers import Integral
 
 import numpy as np
 
+from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.language_model._base import BaseLanguageModel
-from lpcfg_sk.utils._validation import Interval, StrOptions, fit_context
 
 
 class _Level:

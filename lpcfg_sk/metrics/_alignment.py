@@ -12,7 +12,7 @@ from lpcfg_sk._kernels._brackets_match import (
     compare_brackets,
 )
 from lpcfg_sk.exceptions import TreebankFormatError
-from lpcfg_sk.utils._validation import check_treebank
+from lpcfg_sk.treebank import check_treebank
 
 _QUOTATION_MARKS = ("'", '"', "/")
 

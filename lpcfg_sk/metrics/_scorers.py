@@ -4,8 +4,7 @@ import numpy as np
 
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.metrics._scores import f1_score
-from lpcfg_sk.treebank import Treebank
-from lpcfg_sk.utils._validation import check_sample_weight
+from lpcfg_sk.treebank import Treebank, check_sample_weight
 
 _ZERO = ("inf", "skip")
 

@@ -13,7 +13,7 @@ from lpcfg_sk._kernels._brackets_match import (
 )
 from lpcfg_sk.metrics._alignment import align_treebanks
 from lpcfg_sk.metrics._parameters import check_parameters
-from lpcfg_sk.utils._validation import check_sample_weight
+from lpcfg_sk.treebank import check_sample_weight
 
 
 class BracketCounts(NamedTuple):

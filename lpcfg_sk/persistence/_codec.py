@@ -31,7 +31,7 @@ _PARTS = {
         ("labels", "words", "rule_keys", "lexical_keys"),
     ),
     "Projection": ("lpcfg_sk.spectral._decomposition", None),
-    "RuleInventory": ("lpcfg_sk.grammar._inventory", None),
+    "RuleInventory": ("lpcfg_sk.lpcfg._rule_counts", None),
     "_Level": (
         "lpcfg_sk.language_model._kneser_ney",
         (

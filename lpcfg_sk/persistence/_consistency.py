@@ -6,7 +6,9 @@ to agree before the first of them runs.
 
 import numpy as np
 
-from lpcfg_sk.grammar import CFG, LPCFG, WTA
+from lpcfg_sk.automata import WTA
+from lpcfg_sk.cfg import CFG
+from lpcfg_sk.lpcfg import LPCFG
 
 __all__ = ["check_estimator"]
 

@@ -1,6 +1,6 @@
 from sklearn.base import BaseEstimator
 
-from lpcfg_sk.grammar._persistence import load_arrays, save_arrays
+from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
 from lpcfg_sk.persistence._codec import decode, encode
 
 __all__ = ["load", "save"]

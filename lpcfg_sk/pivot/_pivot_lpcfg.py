@@ -4,19 +4,14 @@ from numbers import Integral, Real
 import numpy as np
 
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk.grammar import RuleIndex, coarse_pcfg
-from lpcfg_sk.grammar._estimates import Layout, grammar_of_parameters, maximize
-from lpcfg_sk.grammar._rules import requested_states, weighted_trees
+from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
+from lpcfg_sk.lpcfg import RuleIndex, coarse_pcfg
+from lpcfg_sk.lpcfg._maximization import Layout, grammar_of_parameters, maximize
+from lpcfg_sk.lpcfg._rules import requested_states, weighted_trees
 from lpcfg_sk.pivot._rules import expected_counts
 from lpcfg_sk.pivot._states import PivotOptions, node_states
 from lpcfg_sk.spectral._decomposition import decompose, project
-from lpcfg_sk.utils._validation import (
-    N_STATES,
-    Interval,
-    StrOptions,
-    check_treebank,
-    fit_context,
-)
+from lpcfg_sk.treebank import check_treebank
 
 _BLOCKS = ("inside", "outside")
 

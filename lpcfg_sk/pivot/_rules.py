@@ -2,8 +2,8 @@ import numpy as np
 
 from lpcfg_sk._kernels._pivot_rules import rule_mixture
 from lpcfg_sk._parallel import cut_by_work, map_chunks
-from lpcfg_sk.grammar._arrays import ragged_indices
-from lpcfg_sk.grammar._estimates import Estimates
+from lpcfg_sk._ragged import ragged_indices
+from lpcfg_sk.lpcfg._maximization import Estimates
 
 # Multiplications of one iteration in a chunk of rules.
 _CHUNK_PRODUCTS = 2e7

@@ -4,8 +4,8 @@ import numpy as np
 
 from lpcfg_sk._kernels._moments import leaf_sums, rule_sums, smooth_rules
 from lpcfg_sk._parallel import cut_by_work, map_chunks
-from lpcfg_sk.grammar import LPCFG, GrammarArrays, smooth_lexicon
-from lpcfg_sk.grammar._arrays import offsets
+from lpcfg_sk._ragged import offsets
+from lpcfg_sk.lpcfg import LPCFG, GrammarArrays, smooth_lexicon
 
 #: Multiplications in a chunk of rules.
 _CHUNK_PRODUCTS = 4e7

@@ -1,7 +1,6 @@
 import numpy as np
 
-from lpcfg_sk.treebank import SymbolTable, Treebank
-from lpcfg_sk.utils._validation import check_treebank
+from lpcfg_sk.treebank import SymbolTable, Treebank, check_treebank
 
 
 def tagged_sequences_to_treebank(sentences):

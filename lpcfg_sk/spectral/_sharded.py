@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from lpcfg_sk._parallel import cut_by_work, map_chunks
-from lpcfg_sk.grammar._rules import weighted_trees
+from lpcfg_sk.lpcfg._rules import weighted_trees
 from lpcfg_sk.spectral._decomposition import (
     decompose_label,
     feature_scale,
@@ -16,8 +16,8 @@ from lpcfg_sk.spectral._decomposition import (
 )
 from lpcfg_sk.spectral._moments import accumulate_moments, add_moments
 from lpcfg_sk.spectral._streamed import decompose_large
+from lpcfg_sk.treebank import check_treebank
 from lpcfg_sk.treebank._sharded import map_shards
-from lpcfg_sk.utils._validation import check_treebank
 
 __all__ = ["ShardedFeatures"]
 

@@ -9,21 +9,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
 from lpcfg_sk.exceptions import ParseFailureWarning
-from lpcfg_sk.grammar import RuleIndex, coarse_pcfg
-from lpcfg_sk.grammar._inventory import shard_weights, take_inventory
-from lpcfg_sk.grammar._rules import requested_states, weighted_trees
+from lpcfg_sk.lpcfg import RuleIndex, coarse_pcfg
+from lpcfg_sk.lpcfg._rule_counts import shard_weights, take_inventory
+from lpcfg_sk.lpcfg._rules import requested_states, weighted_trees
 from lpcfg_sk.spectral._decomposition import decompose, project
 from lpcfg_sk.spectral._moments import accumulate_moments, solve
 from lpcfg_sk.spectral._sharded import ShardedFeatures
+from lpcfg_sk.treebank import check_treebank
 from lpcfg_sk.treebank._sharded import ShardedTreebank
-from lpcfg_sk.utils._validation import (
-    N_STATES,
-    Interval,
-    StrOptions,
-    check_treebank,
-    fit_context,
-)
 
 _BLOCKS = ("inside", "outside")
 

@@ -10,6 +10,7 @@ from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
+from lpcfg_sk.treebank._validation import check_sample_weight, check_treebank
 from lpcfg_sk.treebank._writer import write_treebank
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "Tree",
     "TreeBinarizer",
     "Treebank",
+    "check_sample_weight",
+    "check_treebank",
     "concatenate",
     "decode_label",
     "decode_table",

@@ -8,16 +8,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._kernels import _binarize as kernel
+from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.treebank._heads import find_heads
 from lpcfg_sk.treebank._labels import BARE, decode_table, encode_label
 from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
 from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
-from lpcfg_sk.utils._validation import (
-    Interval,
-    StrOptions,
-    check_treebank,
-    fit_context,
-)
+from lpcfg_sk.treebank._validation import check_treebank
 
 _DIRECTIONS = {"right": kernel.RIGHT, "left": kernel.LEFT, "head": kernel.HEAD}
 

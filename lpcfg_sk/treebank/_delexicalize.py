@@ -3,7 +3,7 @@
 import numpy as np
 
 from lpcfg_sk.treebank._symbols import SymbolTable
-from lpcfg_sk.utils._validation import check_treebank
+from lpcfg_sk.treebank._validation import check_treebank
 
 __all__ = ["delexicalize"]
 

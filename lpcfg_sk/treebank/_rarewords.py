@@ -6,16 +6,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
 from lpcfg_sk.treebank._signatures import UNK, coarser, english_signature
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
-from lpcfg_sk.utils._validation import (
-    Interval,
-    StrOptions,
-    check_treebank,
-    fit_context,
-)
+from lpcfg_sk.treebank._validation import check_treebank
 
 
 class RareWords(TreebankTransformerMixin, BaseEstimator):

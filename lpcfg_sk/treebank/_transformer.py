@@ -3,7 +3,7 @@
 from sklearn.base import TransformerMixin
 
 from lpcfg_sk.treebank._sharded import ShardedTreebank
-from lpcfg_sk.utils._validation import check_treebank
+from lpcfg_sk.treebank._validation import check_treebank
 
 __all__ = ["TreebankTransformerMixin"]
 

@@ -268,7 +268,7 @@ class Tree:
         └── VP
             └── VBP bark
         """
-        from lpcfg_sk.inspection._drawing import draw_text
+        from lpcfg_sk.treebank._drawing import draw_text
 
         size = self._drawing_size()
         if size > _LARGEST_DRAWING:
@@ -291,7 +291,7 @@ class Tree:
         return size
 
     def _repr_svg_(self):
-        from lpcfg_sk.inspection._drawing import draw_svg
+        from lpcfg_sk.treebank._drawing import draw_svg
 
         return _NOT_IN_XML.sub("\ufffd", draw_svg(self))
 

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 
 from lpcfg_sk import PCFG, Treebank, make_parser
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.utils._testing import tree_checks
+from lpcfg_sk.testing import tree_checks
 from tests.tolerances import EXACT
 
 TREES = Treebank(

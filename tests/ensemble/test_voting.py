@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 
 from lpcfg_sk import EMLPCFG, PCFG, Treebank, VotingParser, make_ensemble, make_parser
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.utils._testing import tree_checks
+from lpcfg_sk.testing import tree_checks
 from tests.tolerances import SUM
 
 # A grammar of 120 trees does not parse every sentence.

@@ -20,7 +20,7 @@ from lpcfg_sk import (
     save,
 )
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.grammar._persistence import load_arrays, save_arrays
+from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
 from lpcfg_sk.persistence._codec import decode, encode
 
 pytestmark = pytest.mark.filterwarnings(

@@ -16,7 +16,7 @@ from lpcfg_sk import (
     make_parser,
 )
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.utils._testing import tree_checks
+from lpcfg_sk.testing import tree_checks
 from tests.reference.pivot import (
     finite_grammar,
     finite_trees,

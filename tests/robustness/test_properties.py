@@ -1,6 +1,6 @@
 """Properties of all learners over random treebanks.
 
-The common checks (``lpcfg_sk.utils._testing``) fix one treebank; here hypothesis draws
+The common checks (``lpcfg_sk.testing``) fix one treebank; here hypothesis draws
 the grammar that trees come from, also degenerate ones.
 """
 

@@ -10,8 +10,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from lpcfg_sk import RareWords, Treebank, TreeBinarizer
+from lpcfg_sk.testing import tree_checks
 from lpcfg_sk.treebank import decode_label, decode_table, head_token, unbinarize
-from lpcfg_sk.utils._testing import tree_checks
 
 TREES = [
     "(ROOT (S (NP (DT the) (JJ old) (NN dog)) (VP (VBZ barks)) (. .)))",

@@ -26,8 +26,8 @@ from lpcfg_sk import (
     make_parser,
 )
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.grammar import RuleIndex
-from lpcfg_sk.grammar._inventory import RuleInventory
+from lpcfg_sk.lpcfg import RuleIndex
+from lpcfg_sk.lpcfg._rule_counts import RuleInventory
 from tests.tolerances import EXACT, SUM
 
 pytestmark = [

@@ -1,0 +1,76 @@
+"""Constraints of parameters, and what every fit does around its own work.
+
+scikit-learn's parameter constraints live in a private module, which is imported here
+and nowhere else.
+"""
+
+from collections.abc import Mapping
+from functools import wraps
+from numbers import Integral
+
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_params,
+)
+
+__all__ = [
+    "N_JOBS",
+    "N_STATES",
+    "HasMethods",
+    "Interval",
+    "StrOptions",
+    "fit_context",
+    "validate_params",
+]
+
+#: What `n_jobs` of an estimator may be; joblib has no zero jobs.
+N_JOBS = [
+    Interval(Integral, 1, None, closed="left"),
+    Interval(Integral, None, -1, closed="right"),
+    None,
+]
+
+#: What `m`, the numbers of latent states, may be.
+N_STATES = [Interval(Integral, 1, None, closed="left"), Mapping, callable]
+
+
+def fit_context(*, prefer_skip_nested_validation):
+    """Check the parameters before a fit, and undo a fit that fails.
+
+    scikit-learn's decorator does the first. After an error or an interruption the
+    estimator is what it was before: fitted to the earlier data, or not fitted.
+
+    Parameters
+    ----------
+    prefer_skip_nested_validation : bool
+        Whether estimators inside are taken as checked.
+
+    Returns
+    -------
+    decorator : callable
+        For methods that fit. A class with ``_keeps_interrupted_model`` does the work
+        after a ``KeyboardInterrupt`` itself.
+    """
+    check = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+
+    def decorator(fit):
+        checked = check(fit)
+
+        @wraps(fit)
+        def wrapper(estimator, *args, **kwargs):
+            before = dict(vars(estimator))
+            try:
+                return checked(estimator, *args, **kwargs)
+            except BaseException as error:
+                kept = getattr(estimator, "_keeps_interrupted_model", False)
+                if not (kept and isinstance(error, KeyboardInterrupt)):
+                    vars(estimator).clear()
+                    vars(estimator).update(before)
+                raise
+
+        return wrapper
+
+    return decorator

@@ -1,0 +1,16 @@
+"""Weighted tree automata, minimised and compressed (Rabusseau et al. 2016)."""
+
+from lpcfg_sk.automata._bracketing import bracketing_counts, bracketing_f1
+from lpcfg_sk.automata._cp import CPCompressor
+from lpcfg_sk.automata._gamma import critical_gamma
+from lpcfg_sk.automata._minimizer import SVTAMinimizer
+from lpcfg_sk.automata._wta import WTA
+
+__all__ = [
+    "WTA",
+    "CPCompressor",
+    "SVTAMinimizer",
+    "bracketing_counts",
+    "bracketing_f1",
+    "critical_gamma",
+]

@@ -1,0 +1,233 @@
+"""Compression of a grammar's rule tensor by CP decomposition."""
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from lpcfg_sk._kernels._cp import divergence, update_factor
+from lpcfg_sk._validation import N_JOBS, HasMethods, Interval, fit_context
+from lpcfg_sk.automata._compressor import BaseAutomatonCompressor
+from lpcfg_sk.automata._tensors import CPTensor
+from lpcfg_sk.automata._wta import WTA
+from lpcfg_sk.exceptions import ConvergenceWarning
+from lpcfg_sk.lpcfg import LPCFG
+
+__all__ = ["CPCompressor", "nonnegative_cp"]
+
+
+def nonnegative_cp(entries, n, rank, *, max_iter, tol, random_state):
+    """Nonnegative CP decomposition of a sparse tensor under KL divergence.
+
+    Parameters
+    ----------
+    entries : tuple (i, j, k, weight)
+        The positive entries.
+    n : int
+        Size of each mode.
+    rank : int
+        Number of rank-one terms.
+    max_iter : int
+        Most sweeps over the three factors.
+    tol : float
+        Stop when a sweep lowers the divergence by less than this share.
+    random_state : RandomState
+        Source of the initial factors.
+
+    Returns
+    -------
+    factors : tuple of three ndarray of float64, shape (n, rank)
+    divergences : list of float
+        After each sweep.
+    converged : bool
+    """
+    i, j, k, weight = entries
+    # Products of three factors share the range of numbers.
+    exponent = int(np.frexp(weight.max())[1])
+    weight = np.ldexp(weight, -exponent)
+    a, b, c = (random_state.uniform(0.1, 1.0, size=(n, rank)) for _ in range(3))
+    # The first update would do this for one factor; a start of the right mass
+    # keeps the divergences comparable.
+    a *= weight.sum() / (a.sum(axis=0) * b.sum(axis=0) * c.sum(axis=0)).sum()
+    values, converged = [], False
+    while not converged and len(values) < max_iter:
+        update_factor(i, j, k, weight, a, b, c)
+        update_factor(j, i, k, weight, b, a, c)
+        update_factor(k, i, j, weight, c, a, b)
+        values.append(divergence(i, j, k, weight, a, b, c))
+        converged = len(values) > 1 and (
+            values[-2] - values[-1] <= tol * abs(values[-2])
+        )
+    values = np.ldexp(values, exponent).tolist()
+    return (np.ldexp(a, exponent), b, c), values, converged
+
+
+class CPCompressor(BaseAutomatonCompressor):
+    """Low-rank approximation of a grammar's rules by a nonnegative CP form.
+
+    The tensor of rule weights is approximated by a sum of `rank` nonnegative
+    rank-one terms under Kullback-Leibler divergence, by multiplicative updates; the
+    other weights stay as they are [1]_. It is the baseline of [2]_.
+
+    Parameters
+    ----------
+    estimator : learner, LPCFG or WTA, default=None
+        What to compress, as in `SVTAMinimizer`; weights must not be negative.
+    rank : int, default=16
+        Number of rank-one terms.
+    max_iter : int, default=500
+        Most sweeps over the three factors.
+    tol : float, default=1e-4
+        Stop when a sweep lowers the divergence by less than this share.
+    n_init : int, default=1
+        Number of random starts; the one with the least divergence is kept.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take in `predict`.
+    n_jobs : int, default=None
+        Number of threads of `predict` and `score`.
+    random_state : int, RandomState instance or None, default=None
+        Source of the initial factors.
+
+    Attributes
+    ----------
+    wta_ : WTA
+        The automaton with transitions in CP form.
+    original_ : WTA
+        The automaton before.
+    divergences_ : list of float
+        Divergence after each sweep of the best start (of the last label where
+        there are several).
+    n_iter_ : int
+        Number of sweeps of the best start (of the last label).
+    estimator_ : learner
+        The fitted learner, where `fit` fitted one.
+
+    See Also
+    --------
+    SVTAMinimizer : Minimisation by singular values of the Hankel matrix.
+
+    References
+    ----------
+    .. [1] Cohen, Satta and Collins (2013). Approximate PCFG parsing using tensor
+       decomposition. NAACL.
+    .. [2] Rabusseau, Balle and Cohen (2016). Low-rank approximation of weighted
+       tree automata. AISTATS.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import CPCompressor, Treebank
+    >>> trees = Treebank(["(S (NP (D the) (N dog)) (V barks))",
+    ...                   "(S (N cats) (V sleeps))"])
+    >>> cp = CPCompressor(rank=2, random_state=0).fit(trees)
+    >>> cp.wta_
+    <WTA of 5 states, 6 words, 30 cp transition weights>
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [None, HasMethods(["fit"]), LPCFG, WTA],
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_memory": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": N_JOBS,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator=None,
+        rank=16,
+        *,
+        max_iter=500,
+        tol=1e-4,
+        n_init=1,
+        max_memory=2**31,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.rank = rank
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X=None, y=None, *, sample_weight=None):
+        """Learn the grammar, if need be, and compress its rules.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees, default=None
+            What the estimator learns from; may be left out where it is fitted.
+        y : None
+            Ignored.
+        sample_weight : array-like of float, shape (n_trees,), default=None
+            How often each tree counts.
+
+        Returns
+        -------
+        self : CPCompressor
+        """
+        self._fit_original(X, sample_weight)
+        self.wta_, self.divergences_ = self._compress(self.original_)
+        self.n_iter_ = len(self.divergences_)
+        return self
+
+    def transform(self, X):
+        """Compress another automaton with the same parameters.
+
+        Parameters
+        ----------
+        X : WTA
+            The automaton.
+
+        Returns
+        -------
+        WTA
+        """
+        return self._compress(self._check_automaton(X))[0]
+
+    def _compress(self, wta):
+        random_state = check_random_state(self.random_state)
+        found = [self._decompose(t, random_state) for t in wta.tensors]
+        tensors = [tensor for tensor, _ in found]
+        small = wta._derived(wta.alpha, tensors, wta.omega_matrix, wta.states)
+        return small, found[-1][1]
+
+    def _decompose(self, tensor, random_state):
+        entries = tensor.entries()
+        weight = entries[3]
+        if (weight < 0).any():
+            raise ValueError(
+                "CPCompressor takes automata with nonnegative transition weights; "
+                f"{int((weight < 0).sum())} of {len(weight)} are negative. Use "
+                "SVTAMinimizer for signed ones."
+            )
+        if len(weight) == 0:
+            return tensor, []
+        best = None
+        for _ in range(self.n_init):
+            found = nonnegative_cp(
+                entries,
+                tensor.n,
+                self.rank,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                random_state=random_state,
+            )
+            if best is None or found[1][-1] < best[1][-1]:
+                best = found
+        factors, divergences, converged = best
+        if not converged and self.tol > 0:
+            warnings.warn(
+                f"CP decomposition did not converge to tol={self.tol} in "
+                f"{self.max_iter} sweeps; raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return CPTensor(*factors), divergences

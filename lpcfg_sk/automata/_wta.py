@@ -1,0 +1,463 @@
+"""Weighted tree automata."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from lpcfg_sk.automata._algebra import AlgebraOfFunctions
+from lpcfg_sk.automata._chart import SpanChart
+from lpcfg_sk.automata._conversion import automaton_of_grammar, grammar_of_automaton
+from lpcfg_sk.automata._files import automaton_data, automaton_parts
+from lpcfg_sk.automata._sums import SumsOverTrees
+from lpcfg_sk.automata._tensors import add, as_tensor
+from lpcfg_sk.automata._values import tree_condition_numbers, tree_log_values
+from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
+from lpcfg_sk.treebank import SymbolTable, check_treebank
+
+__all__ = ["WTA"]
+
+_KIND = "WTA"
+_VERSION = 1
+
+
+class WTA(AlgebraOfFunctions, SumsOverTrees):
+    """A weighted tree automaton ⟨α, T, {ω_σ}⟩ over binary trees.
+
+    It computes f(t) = αᵀω(t) with ω(σ) = ω_σ for a leaf and
+    ω((t₁, t₂)) = T(I, ω(t₁), ω(t₂)) for a node [1]_. Weights may be negative. An
+    automaton is immutable.
+
+    Parameters
+    ----------
+    alpha : array-like of float, shape (n,)
+        Initial weights.
+    T : array-like, tuple, or mapping of str to those
+        Transition weights of all nodes, or of the nodes of each label (other
+        labels then have weight zero): an n × n × n array; coordinates
+        ``(i, j, k, weight)``; or three CP factors ``(A, B, C)``, n × R arrays.
+    omega : mapping of str to array-like of shape (n,)
+        Terminal weights of each word.
+    unknown_word : str, default=None
+        The word of `omega` that stands for words not named there; they have
+        weight zero where None.
+    states : sequence of str, default=None
+        Names of the states.
+
+    Attributes
+    ----------
+    alpha : ndarray of float64, shape (n,)
+        Initial weights.
+    omega_matrix : ndarray of float64, shape (n_words, n)
+        Terminal weights, in the order of `words`.
+    words : tuple of str
+        The alphabet.
+    labels : tuple of str or None
+        Node labels that have their own tensor; None where labels are ignored.
+    tensors : tuple
+        Transition tensors, one a label.
+    states : tuple of str or None
+        Names of the states.
+
+    See Also
+    --------
+    SVTAMinimizer : Learn a grammar and minimise its automaton.
+
+    References
+    ----------
+    .. [1] Rabusseau, Balle and Cohen (2016). Low-rank approximation of weighted
+       tree automata. AISTATS.
+
+    Examples
+    --------
+    Trees over one letter, weighted by 0.3 a node:
+
+    >>> import numpy as np
+    >>> from lpcfg_sk import WTA
+    >>> wta = WTA([1.0], np.full((1, 1, 1), 0.3), {"a": [1.0]})
+    >>> wta.value(["(X a)", "(X (X a) (X (X a) (X a)))"]).round(4)
+    array([1.  , 0.09])
+    >>> round(float(wta.singular_values()[0]), 4)
+    1.1785
+    """
+
+    def __init__(self, alpha, T, omega, *, unknown_word=None, states=None):
+        alpha = _vector(alpha, "alpha")
+        n = len(alpha)
+        if isinstance(T, Mapping):
+            if not T:
+                raise ValueError("T is an empty mapping; give a tensor for each label.")
+            labels = _names(T, "labels of T")
+            tensors = []
+            for label in labels:
+                try:
+                    tensors.append(as_tensor(T[label], n))
+                except ValueError as error:
+                    raise ValueError(f"T[{label!r}]: {error}") from None
+        else:
+            labels, tensors = None, [as_tensor(T, n)]
+        if not isinstance(omega, Mapping) or not omega:
+            raise ValueError(
+                "omega should map each word to its vector of terminal weights; got "
+                f"{'an empty mapping' if isinstance(omega, Mapping) else type(omega)}."
+            )
+        words = _names(omega, "words of omega")
+        matrix = np.stack([_vector(omega[w], f"omega[{w!r}]", n) for w in words])
+        if unknown_word is not None and unknown_word not in omega:
+            raise ValueError(f"unknown_word {unknown_word!r} is not a word of omega.")
+        if states is not None:
+            states = tuple(states)
+            _names(states, "states")
+            if len(states) != n:
+                raise ValueError(f"{len(states)} names were given for {n} states.")
+        self._set(alpha, tensors, matrix, words, labels, unknown_word, states)
+
+    def _set(self, alpha, tensors, omega, words, labels, unknown_word, states):
+        self.__setstate__(
+            {
+                "alpha": np.array(alpha, dtype=np.float64),
+                "omega_matrix": np.array(omega, dtype=np.float64, order="C"),
+                "tensors": tuple(tensors),
+                "words": tuple(words),
+                "labels": labels,
+                "unknown_word": unknown_word,
+                "states": None if states is None else tuple(states),
+            }
+        )
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, _cache={})
+        # Arrays that come from a pickle can be written to.
+        parts = [part for tensor in self.tensors for part in tensor.arrays().values()]
+        for array in (self.alpha, self.omega_matrix, *parts):
+            array.flags.writeable = False
+
+    def __getstate__(self):
+        return {k: v for k, v in self.__dict__.items() if k != "_cache"}
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"{name!r} cannot be set: a WTA is immutable.")
+
+    def __delattr__(self, name):
+        raise AttributeError(f"{name!r} cannot be deleted: a WTA is immutable.")
+
+    @classmethod
+    def _build(cls, *parts):
+        self = object.__new__(cls)
+        self._set(*parts)
+        return self
+
+    def _derived(self, alpha, tensors, omega, states=None):
+        """Make an automaton over the same alphabet with other weights."""
+        return self._build(
+            alpha, tensors, omega, self.words, self.labels, self.unknown_word, states
+        )
+
+    @classmethod
+    def from_pcfg(cls, model):
+        """Make the automaton of a grammar (section 5.1).
+
+        Parameters
+        ----------
+        model : LPCFG or fitted learner
+            States of the automaton are the pairs of a nonterminal and one of its
+            latent states; labels of nodes are summed out.
+
+        Returns
+        -------
+        WTA
+            f(t) is the sum of the weights of all derivations with the topology
+            and the words of t. The alphabet are the words of the grammar, the one
+            for unknown words among them.
+        """
+        grammar = getattr(model, "grammar_", model)
+        if not hasattr(grammar, "arrays") or not hasattr(grammar, "nonterminals"):
+            advice = "fit the learner first"
+            if hasattr(model, "steps"):
+                advice = "give the learner of the Pipeline, fitted, e.g. parser[-1]"
+            raise TypeError(
+                "from_pcfg takes an LPCFG or a fitted learner whose grammar_ is one, "
+                f"got {type(model).__name__}; {advice}."
+            )
+        alpha, tensor, omega, states = automaton_of_grammar(grammar)
+        return cls._build(
+            alpha, [tensor], omega, grammar.words, None, grammar.unknown_word, states
+        )
+
+    def to_wcfg(self):
+        """Make the weighted grammar with one nonterminal a state (section 5.1).
+
+        Returns
+        -------
+        LPCFG
+            Its string values are those of the automaton; node labels are the
+            states' names.
+        """
+        states = self.states or [f"q{i}" for i in range(self.n_states)]
+        return grammar_of_automaton(
+            self.alpha,
+            add(self.tensors),
+            self.omega_matrix,
+            self.words,
+            states,
+            self.unknown_word,
+        )
+
+    @property
+    def n_states(self):
+        """Number of states."""
+        return len(self.alpha)
+
+    @property
+    def n_parameters(self):
+        """Numbers that specify the transitions, as the paper counts them."""
+        return sum(t.n_parameters for t in self.tensors)
+
+    @property
+    def T(self):
+        """Transition weights, in the form that the constructor takes."""
+        forms = [tuple(t.arrays().values()) for t in self.tensors]
+        forms = [f[0] if len(f) == 1 else f for f in forms]
+        if self.labels is None:
+            return forms[0]
+        return dict(zip(self.labels, forms, strict=True))
+
+    @property
+    def omega(self):
+        """Terminal weights of each word."""
+        rows = zip(self.words, self.omega_matrix, strict=True)
+        return MappingProxyType(dict(rows))
+
+    def __repr__(self):
+        kinds = "/".join(sorted({t.kind for t in self.tensors}))
+        labels = "" if self.labels is None else f", {len(self.labels)} node labels"
+        return (
+            f"<WTA of {self.n_states} states, {len(self.words)} words{labels}, "
+            f"{self.n_parameters} {kinds} transition weights>"
+        )
+
+    # -- values ------------------------------------------------------------------
+
+    def _encode(self, X):
+        word = X.words.map_to(SymbolTable(self.words))
+        if X.words.backoff is not None:
+            word = np.where(word >= 0, word, word[X.words.backoff])
+        if self.unknown_word is not None:
+            unknown = self.words.index(self.unknown_word)
+            word = np.where(word >= 0, word, unknown)
+        if self.labels is None:
+            label = np.zeros(X.n_nodes, dtype=np.int32)
+        else:
+            label = X.labels.map_to(self.labels)[X.label]
+        return label, word[X.word]
+
+    def log_value(self, X, *, n_jobs=None):
+        """Sign and log absolute value of f(t) for each tree.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees; a leaf is a pre-terminal over a word. Labels are ignored
+            unless the automaton has a tensor for each label.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        sign : ndarray of float64, shape (n_trees,)
+            -1, 0 or 1.
+        log : ndarray of float64, shape (n_trees,)
+            Natural logarithm of the absolute value of f(t), -inf where the sign is 0.
+        """
+        return tree_log_values(*self._on_trees(X), n_jobs=n_jobs)
+
+    def _on_trees(self, X):
+        X = check_treebank(
+            X, estimator="WTA", parsed=True, binary=True, allow_empty=True
+        )
+        return self.alpha, self.tensors, self.omega_matrix, X, *self._encode(X)
+
+    def value(self, X, *, n_jobs=None):
+        """Value f(t) of each tree.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees; a leaf is a pre-terminal over a word.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_trees,)
+            Large trees may underflow to 0; see :meth:`log_value`.
+        """
+        sign, log = self.log_value(X, n_jobs=n_jobs)
+        with np.errstate(over="ignore"):
+            return sign * np.exp(log)
+
+    def condition_numbers(self, X, *, n_jobs=None):
+        """How much rounding errors of the states' vectors grow in each tree's value.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees; a leaf is a pre-terminal over a word.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_trees,)
+            ``κ(t) = Σ_v ‖α(c_v)‖ ‖ω(t_v)‖ / |f(t)|`` over the nodes v of
+            t = c_v[t_v], inf where f(t) = 0. To first order, a relative error ε in
+            the vector of every node changes f(t) by at most κ(t) ε of itself, so
+            about 16 − log₁₀ κ(t) of its digits are good. It depends on the basis of
+            the states.
+        """
+        return tree_condition_numbers(*self._on_trees(X), n_jobs=n_jobs)
+
+    def span_charts(self, X, *, max_memory=2**31):
+        """Yield the chart of each sentence, over all its trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of sentences
+            The words are what counts; trees are ignored.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Yields
+        ------
+        SpanChart
+            String value and posteriors of spans.
+        """
+        X = check_treebank(X, estimator="WTA", allow_empty=True)
+        empty = np.flatnonzero(X.lengths == 0)
+        if len(empty):
+            raise ValueError(f"row {empty[0]} is an empty sentence, which has no trees")
+        chart = self.chart_maker(X, max_memory=max_memory)
+        for row in range(len(X)):
+            yield chart(row)
+
+    def chart_maker(self, X, *, max_memory=2**31):
+        """Prepare the charts of many sentences.
+
+        Parameters
+        ----------
+        X : Treebank
+            The sentences.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Returns
+        -------
+        callable
+            Takes the number of a row that has words and returns its `SpanChart`.
+        """
+        _, word = self._encode(X)
+        tensor = add(self.tensors)
+        omega = np.vstack([self.omega_matrix, np.zeros(self.n_states)])
+
+        def chart(row):
+            leaves = omega[word[slice(*X.token_offsets[row : row + 2])]]
+            return SpanChart(self.alpha, tensor, leaves, max_memory)
+
+        return chart
+
+    def sentence_log_value(self, X, *, max_memory=2**31):
+        """Sign and log absolute value of f_G(w) = Σ f(t) over the trees t of w.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of sentences
+            The words are what counts; trees are ignored.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Returns
+        -------
+        sign : ndarray of float64, shape (n_sentences,)
+        log : ndarray of float64, shape (n_sentences,)
+        """
+        charts = self.span_charts(X, max_memory=max_memory)
+        values = np.array([(c.sign, c.log_value) for c in charts]).reshape(-1, 2)
+        return values[:, 0], values[:, 1]
+
+    def sentence_value(self, X, *, max_memory=2**31):
+        """String value f_G(w) = Σ f(t) over all trees t with the words w.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of sentences
+            The words are what counts; trees are ignored.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_sentences,)
+        """
+        sign, log = self.sentence_log_value(X, max_memory=max_memory)
+        with np.errstate(over="ignore"):
+            return sign * np.exp(log)
+
+    # -- files -------------------------------------------------------------------
+
+    def save(self, path):
+        """Write the automaton to one file, without pickle.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write.
+        """
+        meta, arrays = automaton_data(self)
+        save_arrays(path, _KIND, _VERSION, meta, arrays)
+
+    @classmethod
+    def load(cls, path):
+        """Read an automaton that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Returns
+        -------
+        WTA
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, foreign, too new, or its content is not a
+            valid automaton.
+        """
+        _, meta, arrays = load_arrays(path, _KIND, _VERSION)
+        try:
+            return cls._build(*automaton_parts(meta, arrays))
+        except ValueError as error:
+            raise ValueError(
+                f"{path} does not hold a valid automaton: {error}"
+            ) from error
+
+
+def _names(names, what):
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise TypeError(
+            f"The {what} should be strings, got {wrong[0]!r} of type "
+            f"{type(wrong[0]).__name__}."
+        )
+    return tuple(sorted(names))
+
+
+def _vector(values, name, n=None):
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != 1 or len(array) == 0 or n not in (None, len(array)):
+        expected = "a non-empty vector" if n is None else f"a vector of length {n}"
+        raise ValueError(f"{name} should be {expected}, got shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds nan or infinity.")
+    return array

@@ -1,0 +1,293 @@
+import numpy as np
+import pandas as pd
+
+from lpcfg_sk.cfg._cfg import CFG, Rule
+from lpcfg_sk.treebank import Tree, Treebank
+
+__all__ = ["BinaryNormalForm", "binomials_to_theta", "theta_to_binomials"]
+
+
+class BinaryNormalForm:
+    r"""A grammar of degree two that is equivalent to a given one.
+
+    The rules ``A -> α_1 | ... | α_N`` become the chain of figure 2 of Cohen and
+    Smith (2012),
+
+    ``A -> α_1 | A1``, ``A1 -> α_2 | A2``, ..., ``A{N-1} -> α_N``.
+
+    Theorem 1: with the binomials :math:`b_i = θ_i / \sum_{j ≥ i} θ_j` and
+    :math:`c_i = 1 - b_i` of :func:`theta_to_binomials`, derivations keep their
+    probabilities. (The theorem as printed divides by the previous link alone, which is
+    wrong from the third rule on.)
+
+    Parameters
+    ----------
+    original : CFG
+        Any grammar.
+
+    Attributes
+    ----------
+    original, grammar : CFG
+        The given grammar and its binary normal form.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lpcfg_sk import CFG
+    >>> form = CFG.from_string("S -> a | b | c").to_binary_normal_form()
+    >>> theta = form.to_binary(np.array([0.5, 0.2, 0.3]))
+    >>> theta
+    S -> 'a'     0.5
+    S -> S1      0.5
+    S1 -> 'b'    0.4
+    S1 -> S2     0.6
+    S2 -> 'c'    1.0
+    dtype: float64
+    >>> form.from_binary(theta).tolist()
+    [0.5, 0.2, 0.3]
+    """
+
+    def __init__(self, original):
+        self.original = original
+        self._groups = _groups(original)
+        taken = set(original.nonterminals)
+        rules, self._links = [], {}
+        for lhs, group in self._groups.items():
+            names = [lhs]
+            for _ in group[1:]:
+                number = len(names)
+                while f"{lhs}{number}" in taken:
+                    number += 1
+                names.append(f"{lhs}{number}")
+                taken.add(names[-1])
+            for position, index in enumerate(group):
+                rule = original.rules[index]
+                rules.append(Rule(names[position], rule.rhs, rule.terminal))
+                if position + 1 < len(group):
+                    below = (names[position + 1],)
+                    rules.append(Rule(names[position], below, (False,)))
+            self._links[lhs] = names
+        if original.implicit_start and len(self._links[original.start]) > 1:
+            raise ValueError(
+                "the binary normal form needs a start symbol that is a node of the "
+                "trees; put one root label above all trees"
+            )
+        self.grammar = CFG(
+            rules,
+            original.start,
+            unary_cycles=original.unary_cycles,
+            implicit_start=original.implicit_start,
+        )
+        self._index = {rule: i for i, rule in enumerate(self.grammar.rules)}
+        self._owner = {
+            name: (lhs, position)
+            for lhs, names in self._links.items()
+            for position, name in enumerate(names)
+        }
+
+    def to_binary(self, theta):
+        """Probabilities of the binary normal form, by theorem 1.
+
+        Parameters
+        ----------
+        theta : array-like of float, shape (n_rules,)
+            Probabilities of the original rules.
+
+        Returns
+        -------
+        theta : Series
+            Probabilities of the rules of `grammar`, indexed by rule.
+        """
+        theta = np.asarray(theta, dtype=float)
+        binary = np.ones(len(self.grammar.rules))
+        for lhs, group in self._groups.items():
+            stop, go = theta_to_binomials(theta[group])
+            for position, index in enumerate(group):
+                first, second = self._pair(lhs, position, index)
+                binary[first] = stop[position]
+                if second is not None:
+                    binary[second] = go[position]
+        return pd.Series(binary, index=[str(rule) for rule in self.grammar.rules])
+
+    def from_binary(self, theta):
+        """Probabilities of the original rules, the reverse of theorem 1.
+
+        Parameters
+        ----------
+        theta : array-like of float
+            Probabilities of the rules of `grammar`.
+
+        Returns
+        -------
+        theta : Series
+            Probabilities of the original rules, indexed by rule.
+        """
+        binary = np.asarray(theta, dtype=float)
+        original = np.ones(len(self.original.rules))
+        for lhs, group in self._groups.items():
+            stop, go = np.ones(len(group)), np.zeros(len(group))
+            for position, index in enumerate(group):
+                first, second = self._pair(lhs, position, index)
+                stop[position] = binary[first]
+                if second is not None:
+                    go[position] = binary[second]
+            original[group] = binomials_to_theta(stop, go)
+        return pd.Series(original, index=[str(rule) for rule in self.original.rules])
+
+    def transform(self, treebank):
+        """Rewrite derivations of the original grammar, the map Υ of theorem 1.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Trees of the original grammar.
+
+        Returns
+        -------
+        treebank : Treebank
+            Trees of the binary normal form.
+        """
+        place = {
+            index: position
+            for group in self._groups.values()
+            for position, index in enumerate(group)
+        }
+        lookup = {rule: i for i, rule in enumerate(self.original.rules)}
+        trees = []
+        for tree in Treebank(treebank):
+            labels, sizes, words = tree._content()
+            out_labels, out_sizes = [], []
+            # Chains lengthen the subtrees above: sizes are mended bottom-up.
+            for node in range(len(labels)):
+                label = labels[node]
+                if label is None:
+                    out_labels.append([None])
+                    continue
+                rule = _rule_at(labels, sizes, words, tree._starts, node)
+                names = self._links[label][: place[lookup[rule]] + 1]
+                out_labels.append(names)
+            extra = np.array([len(names) - 1 for names in out_labels])
+            added = np.concatenate([[0], np.cumsum(extra)])
+            flat = [name for names in out_labels for name in names]
+            for node, size in enumerate(sizes):
+                whole = size + added[node + size] - added[node]
+                out_sizes.extend(
+                    int(whole - step) for step in range(len(out_labels[node]))
+                )
+            trees.append(_tree(flat, out_sizes, words))
+        return Treebank(trees)
+
+    def inverse_transform(self, treebank):
+        """Collapse the chains again.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Trees of the binary normal form.
+
+        Returns
+        -------
+        treebank : Treebank
+            Trees of the original grammar.
+        """
+        trees = []
+        for tree in Treebank(treebank):
+            labels, sizes, words = tree._content()
+            kept = np.array(
+                [label is None or self._owner[label][1] == 0 for label in labels]
+            )
+            added = np.concatenate([[0], np.cumsum(kept)])
+            new_sizes = [
+                int(added[node + size] - added[node])
+                for node, size in enumerate(sizes)
+                if kept[node]
+            ]
+            new_labels = [label for label, k in zip(labels, kept, strict=True) if k]
+            trees.append(_tree(new_labels, new_sizes, words))
+        return Treebank(trees)
+
+    def _pair(self, lhs, position, index):
+        """Numbers of the two rules of a link; None for the last link's second."""
+        names, rule = self._links[lhs], self.original.rules[index]
+        first = self._index[Rule(names[position], rule.rhs, rule.terminal)]
+        if position + 1 == len(names):
+            return first, None
+        below = Rule(names[position], (names[position + 1],), (False,))
+        return first, self._index[below]
+
+
+def theta_to_binomials(theta):
+    r"""Turn a multinomial into its chain of binomials.
+
+    Parameters
+    ----------
+    theta : ndarray of float, shape (N,)
+        Probabilities (or counts: any non-negative numbers).
+
+    Returns
+    -------
+    stop, go : ndarray of float, shape (N,)
+        :math:`b_i = θ_i / t_i` and :math:`c_i = t_{i+1} / t_i` with the tail sums
+        :math:`t_i = \sum_{j ≥ i} θ_j`; both, because 1 - b loses the digits of a small
+        c. Links after the last positive θ are 1 and 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lpcfg_sk.cfg import theta_to_binomials
+    >>> theta_to_binomials(np.array([0.25, 0.75, 0.0]))
+    (array([0.25, 1.  , 1.  ]), array([0.75, 0.  , 0.  ]))
+    """
+    tail = np.cumsum(theta[::-1])[::-1]
+    rest = np.append(tail[1:], 0.0)
+    positive = tail > 0
+    safe = np.where(positive, tail, 1.0)
+    return np.where(positive, theta / safe, 1.0), np.where(positive, rest / safe, 0.0)
+
+
+def binomials_to_theta(stop, go):
+    r"""Turn a chain of binomials into its multinomial.
+
+    Parameters
+    ----------
+    stop, go : ndarray of float, shape (N,)
+        The chain.
+
+    Returns
+    -------
+    theta : ndarray of float, shape (N,)
+        :math:`θ_i = b_i \prod_{j<i} c_j`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lpcfg_sk.cfg import binomials_to_theta
+    >>> binomials_to_theta(np.array([0.25, 0.5, 1.0]), np.array([0.75, 0.5, 0.0]))
+    array([0.25 , 0.375, 0.375])
+    """
+    return stop * np.concatenate([[1.0], np.cumprod(go[:-1])])
+
+
+def _groups(grammar):
+    groups = {}
+    for index, rule in enumerate(grammar.rules):
+        groups.setdefault(rule.lhs, []).append(index)
+    return groups
+
+
+def _rule_at(labels, sizes, words, starts, node):
+    if sizes[node] == 1:
+        return Rule(labels[node], (words[starts[node] - starts[0]],), (True,))
+    rhs, terminal, child = [], [], node + 1
+    while child < node + sizes[node]:
+        bare = labels[child] is None
+        rhs.append(words[starts[child] - starts[0]] if bare else labels[child])
+        terminal.append(bare)
+        child += sizes[child]
+    return Rule(labels[node], tuple(rhs), tuple(terminal))
+
+
+def _tree(labels, sizes, words):
+    from lpcfg_sk.treebank._tree import _starts
+
+    return Tree._from_columns(tuple(labels), tuple(sizes), _starts(sizes), tuple(words))

@@ -1,1 +1,0 @@
-"""Charts, pruning and decoders."""

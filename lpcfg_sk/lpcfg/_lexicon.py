@@ -1,0 +1,210 @@
+"""Smoothing of the lexicon by signature classes."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lpcfg_sk._ragged import offsets, ragged_indices
+
+__all__ = ["UNKNOWN_WORD", "SmoothedLexicon", "smooth_lexicon"]
+
+#: Stands for every word, and every signature class, that training never saw.
+UNKNOWN_WORD = "<UNK>"
+
+
+class SmoothedLexicon(NamedTuple):
+    """Lexical vectors after smoothing, with the layout of `GrammarArrays`.
+
+    Attributes
+    ----------
+    words : tuple of str
+        The words; `unknown_word` is the last where it is not a word of training.
+    unknown_word : str or None
+        The word that stands for unknown ones.
+    word_offset, lex_label, lex_offset, lexical : ndarray
+        As in :class:`GrammarArrays`.
+    """
+
+    words: tuple
+    unknown_word: str | None
+    word_offset: np.ndarray
+    lex_label: np.ndarray
+    lex_offset: np.ndarray
+    lexical: np.ndarray
+
+
+def smooth_lexicon(index, n_states, vectors, *, weight=None, alpha=1.0):
+    r"""Mix the vectors of each word with those of its signature class.
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The lexical rules and their places.
+    n_states : ndarray of int, shape (n_nonterminals,)
+        Number of latent states of each nonterminal.
+    vectors : ndarray of float64
+        One vector of length m_a for each lexical rule of `index`, end to end, in
+        units of counts: for a probabilistic model the expected number of times
+        that state h of a emits x. Values may be negative (spectral models).
+    weight : ndarray of float64, shape (n_trees,), default=None
+        Weights of the trees.
+    alpha : float, default=1.0
+        Strength, in tokens; 0 leaves everything as it is and knows no unknown
+        word.
+
+    Returns
+    -------
+    SmoothedLexicon
+        Vectors in units of counts.
+
+    Notes
+    -----
+    With c(x) the number of tokens of x, v(a, x) its vector and s its class,
+
+    .. math:: v'(a, x) = \frac{c(x)}{c(x) + α}
+              \Bigl(v(a, x) + α \frac{v(a, s)}{c(s)}\Bigr)
+
+    which keeps the total of each word, :math:`Σ_{a,h} v'(a, x)_h = c(x)`. A class
+    that never occurs has the open-class distribution: that of all tokens whose
+    word is a class, or, without :class:`RareWords`, the mean over all words, each
+    counted once. The unknown word has the open-class distribution and the weight
+    of one token.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.lpcfg import RuleIndex, smooth_lexicon
+    >>> index = RuleIndex.from_treebank(Treebank(["(S (A x) (B y))"] * 3))
+    >>> counts = index.lexical_counts()
+    >>> states = np.ones(len(index.nonterminals), int)
+    >>> bool(smooth_lexicon(index, states, counts).lexical.sum() > counts.sum())
+    True
+    """
+    m = np.asarray(n_states, dtype=np.int64)
+    if alpha == 0:
+        lengths = m[index.lex_label]
+        return SmoothedLexicon(
+            words=index.words,
+            unknown_word=None,
+            word_offset=index.word_offset,
+            lex_label=index.lex_label,
+            lex_offset=offsets(lengths),
+            lexical=np.asarray(vectors, dtype=np.float64),
+        )
+    n_words, n_labels = len(index.words), np.int64(len(m))
+    own_count = _word_counts(index, weight)
+    own = _Entries.build(index.word_offset, index.lex_label, vectors, m)
+    open_class = _open_class(index, own, own_count, m)
+    # Row n_words of the sources is the open class, in units of one token.
+    source = own.append_row(open_class)
+    source_count = np.append(own_count, 1.0)
+
+    if index.backoff is None:
+        borrower = np.zeros(0, dtype=np.int64)
+        lender = borrower
+    else:
+        lender = index.backoff.astype(np.int64)
+        lender = np.where(source_count[lender] > 0, lender, n_words)
+        borrower = np.flatnonzero(lender != np.arange(n_words))
+        lender = lender[borrower]
+    words, unknown_word = index.words, UNKNOWN_WORD
+    if UNKNOWN_WORD not in words:
+        words = (*words, UNKNOWN_WORD)
+        borrower = np.append(borrower, n_words)
+        lender = np.append(lender, n_words)
+    n_rows = len(words)
+    # A word without tokens (a class never seen, the unknown word) is given one.
+    count = np.append(own_count, 0.0)[:n_rows]
+    borrows = np.zeros(n_rows, dtype=bool)
+    borrows[borrower] = True
+    keep = np.where(borrows, count / (count + alpha), 1.0)
+    share = np.where(count > 0, keep * alpha, 1.0)[borrower] / source_count[lender]
+
+    lent = np.diff(source.word_offset)[lender]
+    lent_entry = ragged_indices(source.word_offset[lender], lent)
+    lent_word = np.repeat(borrower, lent)
+    own_keys = own.word * n_labels + own.label
+    lent_keys = lent_word * n_labels + source.label[lent_entry]
+    keys = np.union1d(own_keys, lent_keys)
+    word, label = np.divmod(keys, n_labels)
+    lex_offset = offsets(m[label])
+    lexical = np.zeros(lex_offset[-1])
+    to = ragged_indices(lex_offset[np.searchsorted(keys, own_keys)], m[own.label])
+    lexical[to] += own.values * np.repeat(keep[own.word], m[own.label])
+    length = m[source.label[lent_entry]]
+    to = ragged_indices(lex_offset[np.searchsorted(keys, lent_keys)], length)
+    values = source.values[ragged_indices(source.offset[lent_entry], length)]
+    lexical[to] += values * np.repeat(np.repeat(share, lent), length)
+    return SmoothedLexicon(
+        words=words,
+        unknown_word=unknown_word,
+        word_offset=offsets(np.bincount(word, minlength=n_rows)),
+        lex_label=label.astype(np.int32),
+        lex_offset=lex_offset,
+        lexical=lexical,
+    )
+
+
+class _Entries(NamedTuple):
+    """Lexical vectors, sorted by (word, label)."""
+
+    word_offset: np.ndarray
+    word: np.ndarray
+    label: np.ndarray
+    offset: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def build(cls, word_offset, label, values, m):
+        n_words = len(word_offset) - 1
+        return cls(
+            word_offset=word_offset,
+            word=np.repeat(np.arange(n_words, dtype=np.int64), np.diff(word_offset)),
+            label=label.astype(np.int64),
+            offset=offsets(m[label]),
+            values=np.asarray(values, dtype=np.float64),
+        )
+
+    def append_row(self, row):
+        """Put the entries (label, offset, values) of one more word at the end."""
+        label, offset, values = row
+        n_words = len(self.word_offset) - 1
+        return _Entries(
+            word_offset=np.append(self.word_offset, len(self.word) + len(label)),
+            word=np.append(self.word, np.full(len(label), n_words)),
+            label=np.append(self.label, label),
+            offset=np.append(self.offset[:-1], self.offset[-1] + offset),
+            values=np.append(self.values, values),
+        )
+
+
+def _word_counts(index, weight):
+    return np.bincount(
+        index.lex_word,
+        weights=index.lexical_counts(weight),
+        minlength=len(index.words),
+    )
+
+
+def _open_class(index, own, count, m):
+    """Return the vectors of one rare token: labels, offsets, values."""
+    share = np.zeros(len(count))
+    if index.backoff is not None:
+        share[index.backoff] = 1.0
+        share *= count > 0
+    if not share.any():
+        share[count > 0] = 1.0 / count[count > 0]
+    share /= share @ count
+    chosen = np.flatnonzero(share[own.word] > 0)
+    label, position = np.unique(own.label[chosen], return_inverse=True)
+    offset = offsets(m[label])
+    values = np.zeros(offset[-1])
+    length = m[own.label[chosen]]
+    np.add.at(
+        values,
+        ragged_indices(offset[position], length),
+        own.values[ragged_indices(own.offset[chosen], length)]
+        * np.repeat(share[own.word[chosen]], length),
+    )
+    return label, offset, values

@@ -1,0 +1,258 @@
+"""From counts to a probabilistic grammar."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lpcfg_sk._kernels._em_maximize import (
+    complete_counts,
+    divide_rows,
+    normalize_rules,
+)
+from lpcfg_sk._ragged import offsets
+from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
+from lpcfg_sk.lpcfg._lexicon import smooth_lexicon
+from lpcfg_sk.lpcfg._lpcfg import LPCFG
+
+__all__ = ["Estimates", "Layout", "coarse_pcfg", "grammar_of_parameters", "maximize"]
+
+#: Part of a rule's marginals that is taken from its nonterminals in general. Without
+#: it a smoothed rule still has no probability in states that it was never seen with.
+_POOLING = 0.5
+
+
+class Layout(NamedTuple):
+    """Where the parameters of a grammar over the rules of an index lie.
+
+    Attributes
+    ----------
+    n_states : ndarray of int64, shape (n_nonterminals,)
+        Number of latent states.
+    shapes : ndarray of int64, shape (n_rules, 3)
+        Numbers of states (m_a, m_b, m_c) of each rule.
+    rule_offset, lex_offset, root_offset, state_offset : ndarray of int64
+        Offsets of the tensors, the lexical vectors, the root vectors, and of the
+        states of each nonterminal among all states.
+    """
+
+    n_states: np.ndarray
+    shapes: np.ndarray
+    rule_offset: np.ndarray
+    lex_offset: np.ndarray
+    root_offset: np.ndarray
+    state_offset: np.ndarray
+
+    @classmethod
+    def build(cls, index, n_states):
+        """Lay out the rules of `index` with the given numbers of states."""
+        m = np.asarray(n_states, dtype=np.int64)
+        parts = (index.rule_parent, index.rule_left, index.rule_right)
+        shapes = np.ascontiguousarray(np.stack([m[part] for part in parts], axis=1))
+        return cls(
+            n_states=m,
+            shapes=shapes,
+            rule_offset=offsets(shapes.prod(axis=1)),
+            lex_offset=offsets(m[index.lex_label]),
+            root_offset=offsets(m[index.root_label]),
+            state_offset=offsets(m),
+        )
+
+    def states(self, labels):
+        """Return the state of each value of vectors of the given nonterminals."""
+        m = self.n_states[labels]
+        shift = np.repeat(self.state_offset[labels] - offsets(m)[:-1], m)
+        return np.arange(len(shift)) + shift
+
+
+class Estimates(NamedTuple):
+    """Parameters, or counts, of all rules of an index, in a layout."""
+
+    binary: np.ndarray
+    lexical: np.ndarray
+    root: np.ndarray
+
+
+def maximize(index, layout, counts, *, parameters=None, smoothing=0.0):
+    """Turn counts into parameters, in place (the M-step).
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The rules.
+    layout : Layout
+        Where counts and parameters lie.
+    counts : Estimates
+        Counts of the rules with states; overwritten by the parameters.
+    parameters : Estimates, default=None
+        By which the counts of binary rules are still to be multiplied.
+    smoothing : float, default=0.0
+        Part of each binary rule's counts that is replaced by the product of their
+        three marginals, each of which is mixed evenly with the distribution of the
+        nonterminal's states in general; and part of P(x | a, h) that is replaced
+        by P(x | a). The counts of states stay the same.
+
+    Returns
+    -------
+    totals : ndarray of float64, shape (n_states of all nonterminals,)
+        Counts of the states.
+    """
+    states = layout.states(index.lex_label)
+    totals = np.bincount(
+        states, weights=counts.lexical, minlength=layout.state_offset[-1]
+    )
+    where = (layout.shapes, layout.rule_offset, layout.state_offset, index.rule_parent)
+    factor = np.ones(0) if parameters is None else parameters.binary
+    complete_counts(*where, factor, counts.binary, totals)
+    children = (index.rule_left, index.rule_right)
+    normalize_rules(*where, *children, totals, smoothing, _POOLING, counts.binary)
+    if smoothing > 0:
+        _smooth_emissions(index, layout, totals, smoothing, counts.lexical)
+    counts.lexical[:] = divide(counts.lexical, totals[states])
+    counts.root[:] = divide(counts.root, counts.root.sum())
+    return totals
+
+
+def _smooth_emissions(index, layout, totals, smoothing, counts):
+    """Mix P(x | a, h) with P(x | a), in place; state totals are as before."""
+    length = layout.n_states[index.lex_label]
+    entry = np.repeat(np.arange(len(length)), length)
+    of_entry = np.bincount(entry, weights=counts, minlength=len(length))
+    of_label = np.bincount(
+        index.lex_label, weights=of_entry, minlength=len(layout.n_states)
+    )
+    states = layout.states(index.lex_label)
+    emitted = np.bincount(states, weights=counts, minlength=len(totals))
+    counts *= 1.0 - smoothing
+    counts += smoothing * divide(
+        emitted[states] * of_entry[entry], of_label[index.lex_label][entry]
+    )
+
+
+def grammar_of_parameters(index, layout, parameters, totals, *, weight=None, alpha=1.0):
+    """Make a grammar of maximum-likelihood parameters, with a smoothed lexicon.
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The rules, and the trees that were counted.
+    layout : Layout
+        Where the parameters lie.
+    parameters : Estimates
+        The parameters.
+    totals : ndarray of float64
+        Counts of the states, see :func:`maximize`.
+    weight : ndarray of float64, shape (n_trees,), default=None
+        Weights of the trees.
+    alpha : float, default=1.0
+        Strength of the lexicon's smoothing, see :func:`smooth_lexicon`.
+
+    Returns
+    -------
+    LPCFG
+    """
+    lexicon, after = smoothed_emissions(
+        index, layout, parameters.lexical, totals, weight=weight, alpha=alpha
+    )
+    binary = parameters.binary
+    if np.any(np.isin(index.rule_parent, index.lex_label)):
+        # Nonterminals with words and with children share their probability.
+        binary = binary.copy()
+        where = (layout.shapes, layout.rule_offset, layout.state_offset)
+        divide_rows(*where, index.rule_parent, divide(after, totals), binary)
+    arrays = GrammarArrays(
+        n_states=layout.n_states.astype(np.int32),
+        rule_parent=index.rule_parent,
+        rule_left=index.rule_left,
+        rule_right=index.rule_right,
+        rule_offset=layout.rule_offset,
+        binary=binary,
+        word_offset=lexicon.word_offset,
+        lex_label=lexicon.lex_label,
+        lex_offset=lexicon.lex_offset,
+        lexical=lexicon.lexical,
+        root_label=index.root_label,
+        root_offset=layout.root_offset,
+        root=parameters.root,
+    )
+    return LPCFG.from_arrays(
+        index.nonterminals, lexicon.words, arrays, unknown_word=lexicon.unknown_word
+    )
+
+
+def smoothed_emissions(index, layout, emissions, totals, *, weight, alpha):
+    """Smooth emission probabilities by the classes of words.
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The rules, and the trees that were counted.
+    layout : Layout
+        Where the emissions lie.
+    emissions : ndarray of float64
+        P(x | a, h) of the lexical rules of `index`.
+    totals : ndarray of float64
+        Counts of the states, see :func:`maximize`.
+    weight : ndarray of float64, shape (n_trees,), or None
+        Weights of the trees.
+    alpha : float
+        Strength, see :func:`smooth_lexicon`.
+
+    Returns
+    -------
+    lexicon : SmoothedLexicon
+        With probabilities instead of counts.
+    totals : ndarray of float64
+        Counts of the states after smoothing.
+    """
+    states = layout.states(index.lex_label)
+    counts = emissions * totals[states]
+    lexicon = smooth_lexicon(index, layout.n_states, counts, weight=weight, alpha=alpha)
+    after = totals - np.bincount(states, weights=counts, minlength=len(totals))
+    states = layout.states(lexicon.lex_label)
+    after += np.bincount(states, weights=lexicon.lexical, minlength=len(totals))
+    return lexicon._replace(lexical=divide(lexicon.lexical, after[states])), after
+
+
+def coarse_pcfg(index, *, weight=None, alpha=1.0):
+    """Make the plain PCFG of a treebank: relative frequencies, smoothed lexicon.
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The rules and where they occur.
+    weight : ndarray of float64, shape (n_trees,), default=None
+        Weights of the trees.
+    alpha : float, default=1.0
+        Strength of the lexicon's smoothing, see :func:`smooth_lexicon`.
+
+    Returns
+    -------
+    LPCFG
+        With one state a nonterminal.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.lpcfg import RuleIndex, coarse_pcfg
+    >>> trees = Treebank(["(S (A x) (A y))", "(S (A x) (S (A x) (A x)))"])
+    >>> grammar = coarse_pcfg(RuleIndex.from_treebank(trees), alpha=0)
+    >>> grammar.lexical["A", "x"], grammar.binary["S", "A", "A"].ravel().round(3)
+    (array([0.8]), array([0.667]))
+    """
+    layout = Layout.build(index, np.ones(len(index.nonterminals), dtype=np.int64))
+    counts = Estimates(
+        index.rule_counts(weight),
+        index.lexical_counts(weight),
+        index.root_counts(weight),
+    )
+    totals = maximize(index, layout, counts)
+    return grammar_of_parameters(
+        index, layout, counts, totals, weight=weight, alpha=alpha
+    )
+
+
+def divide(numerator, denominator):
+    """Return the quotient, 0 where the denominator is 0."""
+    denominator = np.broadcast_to(denominator, np.shape(numerator))
+    out = np.zeros_like(numerator, dtype=np.float64)
+    return np.divide(numerator, denominator, out=out, where=denominator != 0)

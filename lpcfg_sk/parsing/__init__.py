@@ -1,0 +1,1 @@
+"""From grammars to trees: pruning, charts, decoders and k-best lists."""

@@ -1,0 +1,330 @@
+"""From sentences to trees: charts, decoders and the tree of last resort."""
+
+import warnings
+
+import numpy as np
+
+from lpcfg_sk._kernels._decode import subtree_sizes
+from lpcfg_sk._ragged import offsets
+from lpcfg_sk.exceptions import TreebankWarning
+from lpcfg_sk.parsing._brackets import (
+    BracketTable,
+    bracket_frame,
+    bracket_marginals,
+    bracket_tree,
+    flat_brackets,
+)
+from lpcfg_sk.parsing._charts import (
+    ChartModel,
+    SentenceCharts,
+    map_sentences,
+    span_bounds,
+)
+from lpcfg_sk.parsing._decoders import TREE_DECODERS
+from lpcfg_sk.parsing._kbest import kbest_items
+from lpcfg_sk.parsing._pruning import ChartPruner
+from lpcfg_sk.treebank._binarize import unbinarize
+from lpcfg_sk.treebank._labels import BARE, encode_label
+
+#: λ of minimum-Bayes-risk decoding: about half of the F1 to be expected.
+BRACKET_PENALTY = 0.43
+
+
+class Parser:
+    """Parse sentences with a grammar.
+
+    Parameters
+    ----------
+    grammar : LPCFG
+        The model.
+    coarse : LPCFG or None
+        A plain PCFG over the same symbols, which prunes; only used with `prune`.
+    binarized : bool, default=False
+        Whether the labels are those of a :class:`TreeBinarizer`, and predicted trees
+        are to be restored.
+    decoder : str, default="auto"
+        "viterbi", "max-marginal", "max-rule-product", "mbr" or "auto".
+    prune : float or None, default=3e-4
+        Items with a smaller posterior under `coarse` are left out.
+    bracket_penalty : float, default=0.43
+        λ of the decoder "mbr".
+    max_memory : int, default=2**31
+        Most bytes that one chart may take.
+    """
+
+    def __init__(
+        self,
+        grammar,
+        coarse,
+        *,
+        binarized=False,
+        decoder="auto",
+        prune=3e-4,
+        bracket_penalty=BRACKET_PENALTY,
+        max_memory=2**31,
+    ):
+        self.grammar = grammar
+        self.binarized = binarized
+        self.bracket_penalty = bracket_penalty
+        self.signed = is_signed(grammar)
+        self.decoder = choose_decoder(self.signed, decoder)
+        pruner = ChartPruner(
+            coarse if prune else grammar,
+            prune,
+            binarized=binarized,
+            max_memory=max_memory,
+        )
+        self.model = ChartModel(grammar, pruner)
+        self.prunes_itself = bool(prune) and grammar is coarse
+        self.labels = pruner.grammar.nonterminals
+        self.brackets = BracketTable.from_labels(self.labels, binarized)
+
+    def charts(self, treebank, *, open_class=True, quick=False):
+        """Return the charts of a treebank's sentences.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences.
+        open_class : bool, default=True
+            Whether sentences with unknown words have trees.
+        quick : bool, default=False
+            Whether marginals that are right to about the threshold of the pruner
+            will do: in single precision, unless parameters are negative, and those
+            of the pruning pass itself where the grammar is its own pruner.
+
+        Returns
+        -------
+        SentenceCharts
+        """
+        model = self.model
+        if quick and not (self.signed or self.prunes_itself):
+            model = ChartModel(self.grammar, model.pruner, np.float32)
+        charts = SentenceCharts(
+            model, treebank, open_class=open_class, quick=quick, exact=self.model
+        )
+        if charts.n_unknown_tags:
+            one = charts.n_unknown_tags == 1
+            warnings.warn(
+                f"{charts.n_unknown_tags} given {'tag was' if one else 'tags were'} "
+                f"never seen in training and {'is' if one else 'are'} ignored",
+                TreebankWarning,
+                stacklevel=3,
+            )
+        return charts
+
+    def predict(self, treebank, *, n_jobs=None):
+        """Parse all sentences.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences; trees are not looked at.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        trees : Treebank
+            Trees over the same tokens, not binarised.
+        failed : list of int
+            Rows without a parse, which have a flat tree.
+        """
+        charts = self.charts(treebank, quick=self.decoder in ("mbr", "max-marginal"))
+        parse = self._brackets_of_row if self.decoder == "mbr" else self._items_of_row
+        rows = map_sentences(
+            lambda row: parse(charts, row), charts.treebank, n_jobs=n_jobs
+        )
+        failed = [row for row, (_, ok) in enumerate(rows) if not ok]
+        nodes = [nodes for nodes, _ in rows]
+        if self.decoder == "mbr":
+            names = (*self.brackets.names, *self.brackets.tag_names)
+            return assemble(charts.treebank, names, nodes, binarized=False), failed
+        # Flat trees have labels of their own.
+        names = (*self.labels, *self._encoded(self.brackets))
+        trees = assemble(charts.treebank, names, nodes, binarized=self.binarized)
+        return (unbinarize(trees) if self.binarized else trees), failed
+
+    def _encoded(self, table):
+        """Write original labels and tags as the grammar would."""
+        names = (*table.names, *table.tag_names)
+        if not self.binarized:
+            return names
+        return [BARE if name is None else encode_label([name]) for name in names]
+
+    def _items_of_row(self, charts, row):
+        chart = charts.chart(row)
+        found = None
+        if chart is not None and chart.usable:
+            found = TREE_DECODERS[self.decoder](self.model, chart)
+        if found is None:
+            nodes = flat_brackets(self.brackets, *charts.last_resort(row))
+            nodes[0] += len(self.labels)
+            return nodes, False
+        return item_nodes(chart, *found), True
+
+    def _brackets_of_row(self, charts, row):
+        brackets = self.bracket_marginals(charts, row)
+        if brackets is None:
+            return flat_brackets(self.brackets, *charts.last_resort(row)), False
+        return bracket_tree(self.brackets, brackets, self.bracket_penalty), True
+
+    def bracket_marginals(self, charts, row, *, pruned=None):
+        """Marginals of the original brackets of a row.
+
+        Parameters
+        ----------
+        charts : SentenceCharts
+            Charts of :meth:`charts`.
+        row : int
+            Which sentence.
+        pruned : PrunedChart, default=None
+            Pruned chart of the row, where another grammar has made it already.
+
+        Returns
+        -------
+        Brackets or None
+            None for a sentence without a parse.
+        """
+        if charts.quick and self.prunes_itself:
+            live = charts.live_items(row) if pruned is None else pruned.live
+            if live is None:
+                return None
+            begin, end = charts.treebank.token_offsets[row : row + 2]
+            items = (live.offset, live.label, live.posterior)
+            return bracket_marginals(self.brackets, int(end - begin), *items)
+        chart = charts.chart(row, pruned=pruned)
+        if chart is None or not chart.usable:
+            return None
+        forest = chart.forest
+        items = (forest.item_offset, forest.item_label, chart.posterior)
+        return bracket_marginals(self.brackets, chart.n, *items)
+
+    def span_marginals(self, treebank, *, n_jobs=None):
+        """Marginals of the original brackets and tags, as DataFrames.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        frames : list of DataFrame
+            One a sentence, with the columns label, start, end, marginal and tag;
+            without rows for a sentence that has no parse.
+        """
+        charts = self.charts(treebank)
+
+        def frame(row):
+            return bracket_frame(self.brackets, self.bracket_marginals(charts, row))
+
+        return map_sentences(frame, charts.treebank, n_jobs=n_jobs)
+
+    def parse_kbest(self, treebank, k, *, n_jobs=None):
+        """Find the k best trees of each sentence.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences.
+        k : int
+            Number of trees.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        parses : list of list of (Tree, float)
+            Trees of each sentence with their scores, the best first; none for a
+            sentence without a parse.
+        """
+        charts = self.charts(treebank)
+
+        def parses(row):
+            chart = charts.chart(row)
+            if chart is None or not chart.usable:
+                return [], []
+            scores, items, parents = kbest_items(self.model, chart, k)
+            trees = zip(items, parents, strict=True)
+            return scores.tolist(), [item_nodes(chart, *tree) for tree in trees]
+
+        rows = map_sentences(parses, charts.treebank, n_jobs=n_jobs)
+        counts = [len(scores) for scores, _ in rows]
+        copies = charts.treebank[np.repeat(np.arange(len(rows)), counts)]
+        nodes = [tree for _, trees in rows for tree in trees]
+        trees = assemble(copies, self.labels, nodes, binarized=self.binarized)
+        found = iter(unbinarize(trees) if self.binarized else trees)
+        return [[(next(found), score) for score in scores] for scores, _ in rows]
+
+
+def is_signed(grammar):
+    """Whether a grammar has negative parameters."""
+    arrays = grammar.arrays
+    return any(
+        values.min(initial=0.0) < 0.0
+        for values in (arrays.binary, arrays.lexical, arrays.root)
+    )
+
+
+def choose_decoder(signed, decoder):
+    """Return the decoder to use, or say why it cannot be used."""
+    if decoder == "auto":
+        return "max-marginal" if signed else "mbr"
+    if decoder == "viterbi" and signed:
+        raise ValueError(
+            'decoder="viterbi" needs a grammar without negative parameters; use '
+            '"max-marginal" or "mbr"'
+        )
+    return decoder
+
+
+def item_nodes(chart, items, parent):
+    """Nodes of a binary tree of a chart."""
+    start, stop = span_bounds(chart.n)
+    span = chart.forest.item_span[items]
+    label = chart.forest.item_label[items]
+    return np.array([label, parent, start[span], stop[span]], dtype=np.int32)
+
+
+def assemble(treebank, names, rows, *, binarized):
+    """Put the nodes of all rows into a treebank.
+
+    Parameters
+    ----------
+    treebank : Treebank
+        The sentences.
+    names : sequence of str or None
+        What the label ids of the nodes stand for; None for a bare word.
+    rows : list of ndarray of int32, shape (4, n_nodes)
+        Label, parent, start and stop of each row's nodes, in preorder.
+    binarized : bool
+        Whether the labels are those of a :class:`TreeBinarizer`.
+
+    Returns
+    -------
+    Treebank
+    """
+    known = {}
+    ids = [-1 if name is None else known.setdefault(name, len(known)) for name in names]
+    tags = [known.setdefault(name, len(known)) for name in treebank.labels]
+    node_offsets = offsets([nodes.shape[1] for nodes in rows])
+    columns = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0), np.int32)
+    size = np.ones(columns.shape[1], dtype=np.int32)
+    subtree_sizes(node_offsets, columns[1], size)
+    return treebank.replace(
+        label=np.array(ids, dtype=np.int32)[columns[0]],
+        size=size,
+        parent=columns[1],
+        start=columns[2],
+        stop=columns[3],
+        node_offsets=node_offsets,
+        labels=tuple(known),
+        # What comes out are plain trees, whatever words the model saw.
+        word=treebank.token,
+        words=treebank.tokens,
+        tag=np.array([*tags, -1], dtype=np.int32)[treebank.tag],
+        binarized=binarized,
+    )

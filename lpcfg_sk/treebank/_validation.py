@@ -1,0 +1,125 @@
+"""Checks of the input of estimators: treebanks and sample weights."""
+
+import numpy as np
+
+from lpcfg_sk.treebank._sharded import ShardedTreebank
+from lpcfg_sk.treebank._treebank import Treebank
+
+__all__ = ["check_sample_weight", "check_treebank"]
+
+
+def check_treebank(
+    X, *, estimator, parsed=False, binary=False, allow_empty=False, blocks=()
+):
+    """Take X as a treebank, or say what is wrong with it.
+
+    Parameters
+    ----------
+    X : Treebank or iterable of trees or sentences
+        Input of an estimator.
+    estimator : estimator or str
+        Who asks, for the messages.
+    parsed : bool, default=False
+        Whether every row must have a tree.
+    binary : bool, default=False
+        Whether every node of a tree must have two children or be a pre-terminal.
+    allow_empty : bool, default=False
+        Whether a treebank without rows will do.
+    blocks : tuple of str, default=()
+        Node features that X must carry.
+
+    Returns
+    -------
+    treebank : Treebank
+    """
+    if isinstance(X, ShardedTreebank):
+        X = X.load()
+    name = estimator if isinstance(estimator, str) else type(estimator).__name__
+    # A string, or an object without features, is not a learner.
+    learner = hasattr(estimator, "_uses_features")
+    if not isinstance(X, Treebank):
+        if hasattr(X, "to_numpy") and not hasattr(X, "columns"):
+            X = X.to_numpy()
+        if isinstance(X, np.ndarray) and (X.dtype != object or X.ndim != 1):
+            raise TypeError(
+                f"{name} takes a Treebank, or a list of bracketed strings, Trees or "
+                f"token lists, got an array of dtype {X.dtype} and shape {X.shape}"
+            )
+        try:
+            X = Treebank(X)
+        except TypeError as error:
+            raise TypeError(f"{name} takes a Treebank: {error}") from None
+    if len(X) == 0 and not allow_empty:
+        raise ValueError(f"{name} needs at least one tree, got an empty treebank")
+    if parsed and not X.is_parsed.all():
+        row = int(np.flatnonzero(~X.is_parsed)[0])
+        raise ValueError(
+            f"{name} needs trees here, but row {row} is a sentence without a tree "
+            f"({int((~X.is_parsed).sum())} such rows); leave them out or parse them "
+            "first"
+        )
+    if binary:
+        _check_binary(X, name, learner)
+    for block in blocks:
+        if block not in X.blocks:
+            pipeline = f"use make_parser({name}()), or " if learner else ""
+            raise ValueError(
+                f"{name} needs {' and '.join(blocks)} features of the nodes, and this "
+                f"treebank has no {block!r} block; {pipeline}put InsideFeatures and "
+                "OutsideFeatures before it in the Pipeline"
+            )
+    return X
+
+
+def _check_binary(X, name, learner):
+    tree = np.repeat(np.arange(len(X)), np.diff(X.node_offsets))
+    has_parent = X.parent >= 0
+    above = X.node_offsets[tree[has_parent]] + X.parent[has_parent]
+    n_children = np.bincount(above, minlength=X.n_nodes)
+    wrong = np.flatnonzero(((n_children != 0) & (n_children != 2)) | (X.label < 0))
+    if len(wrong) == 0:
+        return
+    node = int(wrong[0])
+    row = int(tree[node])
+    if X.label[node] < 0:
+        what = "a word that has siblings instead of a pre-terminal of its own"
+    else:
+        what = f"a node {X.labels[X.label[node]]!r} with {n_children[node]} children"
+    pipeline = f", or use make_parser({name}())" if learner else ""
+    raise ValueError(
+        f"{name} needs binary trees over pre-terminals, but tree {row} has {what}; put "
+        f"a TreeBinarizer before it{pipeline}"
+    )
+
+
+def check_sample_weight(sample_weight, treebank):
+    """Return one finite, non-negative weight a row.
+
+    Parameters
+    ----------
+    sample_weight : array-like of float, shape (n_trees,), or None
+        Weights; ones where None.
+    treebank : Treebank
+        The rows.
+
+    Returns
+    -------
+    weights : ndarray of float64, shape (n_trees,)
+    """
+    if sample_weight is None:
+        return np.ones(len(treebank))
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (len(treebank),):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, expected one weight for each of "
+            f"the {len(treebank)} trees"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        row = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
+        raise ValueError(
+            f"sample_weight[{row}] is {weights[row]}; weights are finite and not "
+            "negative"
+        )
+    if not weights.any():
+        raise ValueError("all weights of sample_weight are zero")
+    return weights
