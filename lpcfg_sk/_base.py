@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 import lpcfg_sk
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions
 from lpcfg_sk.exceptions import ParseFailureWarning
+from lpcfg_sk.lpcfg import posterior_vectors
 from lpcfg_sk.metrics import f1_score
 from lpcfg_sk.parsing._charts import chart_log_probs, chart_marginals
 from lpcfg_sk.parsing._parser import Parser
@@ -358,8 +359,6 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         treebank : Treebank
             `X` with the block ``"vectors"``, one row a node.
         """
-        from lpcfg_sk.em._posteriors import posterior_vectors
-
         check_is_fitted(self)
         X = check_treebank(
             X, estimator=self, parsed=True, binary=True, allow_empty=True

@@ -9,9 +9,9 @@ from sklearn.exceptions import NotFittedError
 from lpcfg_sk import LPCFG, PCFG, Treebank, TreeBinarizer
 from lpcfg_sk._base import DECODERS, BaseLPCFG
 from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning, TreebankWarning
-from lpcfg_sk.lpcfg import RuleIndex
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
 from lpcfg_sk.metrics import f1_score
+from lpcfg_sk.treebank import RuleIndex
 from tests.reference import charts as ref
 from tests.tolerances import SUM
 

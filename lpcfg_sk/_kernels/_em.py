@@ -5,6 +5,8 @@ contractions of a batch are one matrix product each. Nodes are renumbered in the
 order of computation, so a batch writes to consecutive rows.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -18,6 +20,51 @@ _SLAB = 16384
 _NODES = 64
 
 
+class Batches(NamedTuple):
+    """Trees of a chunk, their nodes numbered in the order of computation.
+
+    Inner nodes come first, in batches of one rule each, then the leaves.
+
+    Attributes
+    ----------
+    tree : ndarray of int64, shape (n_nodes,)
+        Tree of each node.
+    weight : ndarray of float64, shape (n_trees,)
+        Weight of each tree.
+    n_states : ndarray of int64, shape (n_nodes,)
+        Number of states of each node.
+    left, right : ndarray of int64, shape (n_inner,)
+        Children of the inner nodes.
+    bounds : ndarray of int64, shape (n_batches + 1,)
+        Batch g has the nodes ``bounds[g]:bounds[g + 1]``.
+    batch_rule : ndarray of int32, shape (n_batches,)
+        Rule of each batch.
+    triples : ndarray of int64, shape (3, n_inner)
+        Inner nodes sorted by rule, with their left and right children.
+    rule_bounds : ndarray of int64, shape (n_rules + 1,)
+        Rule r has the columns ``rule_bounds[r]:rule_bounds[r + 1]`` of `triples`.
+    leaf_entry : ndarray of int32, shape (n_leaves,)
+        Lexical rule of each leaf.
+    root_node : ndarray of int64, shape (n_trees,)
+        Root of each tree.
+    top : ndarray of int32, shape (n_trees,)
+        Root entry of each tree.
+    """
+
+    tree: np.ndarray
+    weight: np.ndarray
+    n_states: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    bounds: np.ndarray
+    batch_rule: np.ndarray
+    triples: np.ndarray
+    rule_bounds: np.ndarray
+    leaf_entry: np.ndarray
+    root_node: np.ndarray
+    top: np.ndarray
+
+
 @njit(nogil=True, cache=True)
 def schedule(node_offsets, size, parent, rule, n_rules):
     """Order the nodes of a chunk bottom-up, in batches of one rule.
@@ -26,8 +73,21 @@ def schedule(node_offsets, size, parent, rule, n_rules):
     ready (children done): rare rules wait until most of their nodes can go
     together, which gives 40% fewer batches than going by height.
 
-    `parent` counts within the tree, `node_offsets` from the first node given.
-    Returns the inner nodes in order, and the bounds of the batches among them.
+    Parameters
+    ----------
+    node_offsets : ndarray of int64, shape (n_trees + 1,)
+        Tree t has the nodes ``node_offsets[t]:node_offsets[t + 1]``.
+    size, parent, rule : ndarray of int32, shape (n_nodes,)
+        Subtree size, parent within the tree, and rule of each node.
+    n_rules : int
+        Number of rules.
+
+    Returns
+    -------
+    order : ndarray of int64, shape (n_inner,)
+        The inner nodes.
+    bounds : ndarray of int64, shape (n_batches + 1,)
+        Bounds of the batches among them.
     """
     n = len(size)
     waiting = np.zeros(n, dtype=np.int8)
@@ -142,14 +202,25 @@ def _step(n_pairs):
 
 
 @njit(nogil=True, cache=True)
-def inside_pass(
-    left, right, bounds, batch_rule, shapes, rule_offset, binary, inside, scale
-):
+def inside_pass(batches, layout, binary, inside, scale):
     """Inside vectors of all inner nodes (the recursion of figure 4).
 
-    Batch g has the nodes ``bounds[g]:bounds[g + 1]`` and the rule
-    ``batch_rule[g]``; ``shapes[r]`` are the numbers of states (m_a, m_b, m_c).
+    Parameters
+    ----------
+    batches : Batches
+        The trees.
+    layout : Layout
+        Where the tensors lie.
+    binary : ndarray of float64
+        Parameters of the binary rules.
+    inside : ndarray of float64, shape (n_nodes, width)
+        Inside vectors, scaled; those of leaves are given, the others are written.
+    scale : ndarray of float64, shape (n_nodes,)
+        Largest value of each vector before it was scaled; written.
     """
+    left, right, bounds = batches.left, batches.right, batches.bounds
+    batch_rule, shapes = batches.batch_rule, layout.shapes
+    rule_offset = layout.rule_offset
     width = inside.shape[1]
     scratch = np.empty(max(_SLAB, width * width))
     x = np.empty((_NODES, width))
@@ -173,10 +244,25 @@ def inside_pass(
 
 
 @njit(nogil=True, cache=True)
-def outside_pass(
-    left, right, bounds, batch_rule, shapes, rule_offset, binary, inside, outside
-):
-    """Outside vectors of all nodes below the roots, whose own are given."""
+def outside_pass(batches, layout, binary, inside, outside):
+    """Outside vectors of all nodes below the roots, whose own are given.
+
+    Parameters
+    ----------
+    batches : Batches
+        The trees.
+    layout : Layout
+        Where the tensors lie.
+    binary : ndarray of float64
+        Parameters of the binary rules.
+    inside : ndarray of float64, shape (n_nodes, width)
+        Inside vectors of :func:`inside_pass`.
+    outside : ndarray of float64, shape (n_nodes, width)
+        Outside vectors; those of roots are given, the others are written.
+    """
+    left, right, bounds = batches.left, batches.right, batches.bounds
+    batch_rule, shapes = batches.batch_rule, layout.shapes
+    rule_offset = layout.rule_offset
     width = inside.shape[1]
     scratch = np.empty(max(_SLAB, width * width))
     x = np.empty((_NODES, width))
@@ -210,14 +296,27 @@ def outside_pass(
 
 
 @njit(nogil=True, cache=True)
-def count_pass(triples, rule_bounds, shapes, rule_offset, factor, inside, outside, out):
+def count_pass(batches, layout, factor, inside, outside, out):
     """Write the sum of outside ⊗ inside ⊗ inside over the nodes of each rule.
 
     Counts can be larger than any cache: those of a rule are zeroed just before they
-    are added to, so that memory is touched once. The nodes of rule r with their left
-    and right children are the columns ``rule_bounds[r]:rule_bounds[r + 1]`` of
-    `triples`, each taken `factor` times.
+    are added to, so that memory is touched once.
+
+    Parameters
+    ----------
+    batches : Batches
+        The trees.
+    layout : Layout
+        Where the counts lie.
+    factor : ndarray of float64, shape (n_nodes,)
+        How often each node counts.
+    inside, outside : ndarray of float64, shape (n_nodes, width)
+        Vectors of the nodes.
+    out : ndarray of float64
+        Counts of the binary rules; written.
     """
+    triples, rule_bounds = batches.triples, batches.rule_bounds
+    shapes, rule_offset = layout.shapes, layout.rule_offset
     width = inside.shape[1]
     scratch = np.empty(max(_SLAB, width * width))
     x = np.empty((_NODES, width))
@@ -244,39 +343,34 @@ def count_pass(triples, rule_bounds, shapes, rule_offset, factor, inside, outsid
 
 
 @njit(nogil=True, cache=True)
-def expected_counts(
-    tree,
-    weight,
-    n_states,
-    left,
-    right,
-    bounds,
-    batch_rule,
-    triples,
-    rule_bounds,
-    leaf_entry,
-    root_node,
-    top,
-    shapes,
-    rule_offset,
-    binary,
-    lex_offset,
-    lexical,
-    root_offset,
-    root,
-    binary_counts,
-    lexical_counts,
-    root_counts,
-):
+def expected_counts(batches, layout, parameters, counts):
     """Expected counts of all rules in the trees of a chunk.
 
-    Nodes are numbered in the order of `schedule`, with the leaves behind them;
-    `tree` and `n_states` are the tree and the number of states of each node.
-    Writes the last three arguments; the counts of binary rules are still to be
-    multiplied by the parameters. Returns the weighted sum of log values, and the
-    weight of the trees of value zero, which are left out.
+    Parameters
+    ----------
+    batches : Batches
+        The trees.
+    layout : Layout
+        Where parameters and counts lie.
+    parameters : Estimates
+        The parameters.
+    counts : Estimates
+        Expected counts; written. Those of binary rules are still to be multiplied
+        by the parameters.
+
+    Returns
+    -------
+    log_value : float
+        Weighted sum of the logarithms of the trees' values.
+    lost : float
+        Weight of the trees of value zero, which are left out.
     """
-    n_inner, n_nodes, width = len(left), len(tree), n_states.max()
+    tree, weight, n_states = batches.tree, batches.weight, batches.n_states
+    leaf_entry, root_node, top = batches.leaf_entry, batches.root_node, batches.top
+    lex_offset, root_offset = layout.lex_offset, layout.root_offset
+    root, root_counts = parameters.root, counts.root
+    lexical, lexical_counts = parameters.lexical, counts.lexical
+    n_inner, n_nodes, width = len(batches.left), len(tree), n_states.max()
     inside = np.empty((n_nodes, width))
     outside = np.zeros((n_nodes, width))
     scale = np.empty(n_nodes)
@@ -285,9 +379,7 @@ def expected_counts(
         row = inside[i, : n_states[i]]
         row[:] = lexical[lex_offset[e] : lex_offset[e + 1]]
         scale[i] = rescale(row)
-    inside_pass(
-        left, right, bounds, batch_rule, shapes, rule_offset, binary, inside, scale
-    )
+    inside_pass(batches, layout, parameters.binary, inside, scale)
 
     lexical_counts[:] = 0.0
     root_counts[:] = 0.0
@@ -311,9 +403,7 @@ def expected_counts(
         for h in range(len(vector)):
             at[h] += weight[t] / value * vector[h] * row[h]
 
-    outside_pass(
-        left, right, bounds, batch_rule, shapes, rule_offset, binary, inside, outside
-    )
+    outside_pass(batches, layout, parameters.binary, inside, outside)
     # What is left of the tree's value at a node, after all the rescaling.
     factor = np.zeros(n_nodes)
     for i in range(n_nodes):
@@ -327,14 +417,5 @@ def expected_counts(
         at = lexical_counts[lex_offset[e] : lex_offset[e + 1]]
         for h in range(n_states[i]):
             at[h] += factor[i] * scale[i] * inside[i, h] * outside[i, h]
-    count_pass(
-        triples,
-        rule_bounds,
-        shapes,
-        rule_offset,
-        factor,
-        inside,
-        outside,
-        binary_counts,
-    )
+    count_pass(batches, layout, factor, inside, outside, counts.binary)
     return log_value, lost

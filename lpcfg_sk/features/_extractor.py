@@ -12,9 +12,12 @@ from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.features._names import FeatureNames
 from lpcfg_sk.features._node import Node
 from lpcfg_sk.features._productions import Productions
-from lpcfg_sk.treebank import check_treebank
+from lpcfg_sk.treebank import (
+    TreebankTransformerMixin,
+    check_treebank,
+    transforms_shards,
+)
 from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
-from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
 
 
 class _NodeFeatures(
@@ -96,6 +99,7 @@ class _NodeFeatures(
         self.n_nodes_ = X.n_nodes
         return self._attach(X, block)
 
+    @transforms_shards
     def transform(self, X):
         """Put the features of each node into the treebank.
 
@@ -109,9 +113,6 @@ class _NodeFeatures(
         treebank : Treebank
             `X` with one more block; features never seen in training are left out.
         """
-        check_is_fitted(self)
-        if isinstance(X, ShardedTreebank):
-            return X.apply(self)
         X = check_treebank(X, estimator=self, binary=True, allow_empty=True)
         parts = []
         raw = self._raw(X, self._template_list())

@@ -1,9 +1,34 @@
 """L-PCFGs: parameters in tensor form, and what they compute."""
 
+from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
+from lpcfg_sk.lpcfg._latent_states import requested_states
 from lpcfg_sk.lpcfg._lexicon import smooth_lexicon
 from lpcfg_sk.lpcfg._lpcfg import LPCFG
-from lpcfg_sk.lpcfg._maximization import coarse_pcfg
-from lpcfg_sk.lpcfg._rules import RuleIndex
+from lpcfg_sk.lpcfg._maximization import (
+    Estimates,
+    Layout,
+    coarse_pcfg,
+    divide,
+    grammar_of_parameters,
+    maximize,
+    smoothed_emissions,
+)
+from lpcfg_sk.lpcfg._tree_values import posterior_vectors
 
-__all__ = ["LPCFG", "GrammarArrays", "RuleIndex", "coarse_pcfg", "smooth_lexicon"]
+__all__ = [
+    "LPCFG",
+    "Estimates",
+    "GrammarArrays",
+    "Layout",
+    "coarse_pcfg",
+    "divide",
+    "grammar_of_parameters",
+    "load_arrays",
+    "maximize",
+    "posterior_vectors",
+    "requested_states",
+    "save_arrays",
+    "smooth_lexicon",
+    "smoothed_emissions",
+]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lpcfg_sk._ragged import offsets, read_only
+from lpcfg_sk.treebank import lexical_keys, rule_keys
 
 __all__ = ["GrammarArrays", "check_arrays"]
 
@@ -68,6 +69,23 @@ class GrammarArrays(NamedTuple):
     root_label: np.ndarray
     root_offset: np.ndarray
     root: np.ndarray
+
+    def rule_keys(self):
+        """Return the increasing key of each rule."""
+        rules = (self.rule_parent, self.rule_left, self.rule_right)
+        return rule_keys(*rules, len(self.n_states))
+
+    def lexical_keys(self):
+        """Return the increasing key of each lexical entry."""
+        words = np.arange(len(self.word_offset) - 1)
+        word = np.repeat(words, np.diff(self.word_offset))
+        return lexical_keys(word, self.lex_label, len(self.n_states))
+
+    @property
+    def is_signed(self):
+        """Whether a parameter is negative."""
+        values = (self.binary, self.lexical, self.root)
+        return any(part.min(initial=0.0) < 0.0 for part in values)
 
 
 _DTYPES = {
@@ -151,27 +169,10 @@ def check_arrays(arrays, n_words):
             f"word_offset must rise from 0 to {len(arrays.lex_label)} in "
             f"{n_words + 1} steps, one more than there are words."
         )
-    _check_increasing("rules by (parent, left, right)", rule_keys(arrays))
-    _check_increasing("lexical entries by (word, label)", lexical_keys(arrays))
+    _check_increasing("rules by (parent, left, right)", arrays.rule_keys())
+    _check_increasing("lexical entries by (word, label)", arrays.lexical_keys())
     _check_increasing("root entries by label", arrays.root_label)
     return arrays
-
-
-def rule_keys(arrays):
-    """Return one increasing integer a rule, (a·N + b)·N + c."""
-    n = np.int64(max(len(arrays.n_states), 1))
-    parent = arrays.rule_parent.astype(np.int64)
-    return (parent * n + arrays.rule_left) * n + arrays.rule_right
-
-
-def lexical_keys(arrays):
-    """Return one increasing integer a lexical entry, x·N + a."""
-    n = np.int64(max(len(arrays.n_states), 1))
-    word = np.repeat(
-        np.arange(len(arrays.word_offset) - 1, dtype=np.int64),
-        np.diff(arrays.word_offset),
-    )
-    return word * n + arrays.lex_label
 
 
 def _check_pieces(name, values, offset, lengths):

@@ -33,21 +33,19 @@ class SmoothedLexicon(NamedTuple):
     lexical: np.ndarray
 
 
-def smooth_lexicon(index, n_states, vectors, *, weight=None, alpha=1.0):
+def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     r"""Mix the vectors of each word with those of its signature class.
 
     Parameters
     ----------
-    index : RuleIndex
-        The lexical rules and their places.
+    rules : RuleCounts
+        The lexical rules and how often they occur.
     n_states : ndarray of int, shape (n_nonterminals,)
         Number of latent states of each nonterminal.
     vectors : ndarray of float64
-        One vector of length m_a for each lexical rule of `index`, end to end, in
+        One vector of length m_a for each lexical rule of `rules`, end to end, in
         units of counts: for a probabilistic model the expected number of times
         that state h of a emits x. Values may be negative (spectral models).
-    weight : ndarray of float64, shape (n_trees,), default=None
-        Weights of the trees.
     alpha : float, default=1.0
         Strength, in tokens; 0 leaves everything as it is and knows no unknown
         word.
@@ -74,41 +72,42 @@ def smooth_lexicon(index, n_states, vectors, *, weight=None, alpha=1.0):
     --------
     >>> import numpy as np
     >>> from lpcfg_sk import Treebank
-    >>> from lpcfg_sk.lpcfg import RuleIndex, smooth_lexicon
-    >>> index = RuleIndex.from_treebank(Treebank(["(S (A x) (B y))"] * 3))
-    >>> counts = index.lexical_counts()
-    >>> states = np.ones(len(index.nonterminals), int)
-    >>> bool(smooth_lexicon(index, states, counts).lexical.sum() > counts.sum())
+    >>> from lpcfg_sk.lpcfg import smooth_lexicon
+    >>> from lpcfg_sk.treebank import count_rules
+    >>> rules = count_rules(Treebank(["(S (A x) (B y))"] * 3))
+    >>> counts = rules.lexical_count
+    >>> states = np.ones(len(rules.nonterminals), int)
+    >>> bool(smooth_lexicon(rules, states, counts).lexical.sum() > counts.sum())
     True
     """
     m = np.asarray(n_states, dtype=np.int64)
     if alpha == 0:
-        lengths = m[index.lex_label]
+        lengths = m[rules.lex_label]
         return SmoothedLexicon(
-            words=index.words,
+            words=rules.words,
             unknown_word=None,
-            word_offset=index.word_offset,
-            lex_label=index.lex_label,
+            word_offset=rules.word_offset,
+            lex_label=rules.lex_label,
             lex_offset=offsets(lengths),
             lexical=np.asarray(vectors, dtype=np.float64),
         )
-    n_words, n_labels = len(index.words), np.int64(len(m))
-    own_count = _word_counts(index, weight)
-    own = _Entries.build(index.word_offset, index.lex_label, vectors, m)
-    open_class = _open_class(index, own, own_count, m)
+    n_words, n_labels = len(rules.words), np.int64(len(m))
+    own_count = _word_counts(rules)
+    own = _Entries.build(rules.word_offset, rules.lex_label, vectors, m)
+    open_class = _open_class(rules, own, own_count, m)
     # Row n_words of the sources is the open class, in units of one token.
     source = own.append_row(open_class)
     source_count = np.append(own_count, 1.0)
 
-    if index.backoff is None:
+    if rules.backoff is None:
         borrower = np.zeros(0, dtype=np.int64)
         lender = borrower
     else:
-        lender = index.backoff.astype(np.int64)
+        lender = rules.backoff.astype(np.int64)
         lender = np.where(source_count[lender] > 0, lender, n_words)
         borrower = np.flatnonzero(lender != np.arange(n_words))
         lender = lender[borrower]
-    words, unknown_word = index.words, UNKNOWN_WORD
+    words, unknown_word = rules.words, UNKNOWN_WORD
     if UNKNOWN_WORD not in words:
         words = (*words, UNKNOWN_WORD)
         borrower = np.append(borrower, n_words)
@@ -179,19 +178,17 @@ class _Entries(NamedTuple):
         )
 
 
-def _word_counts(index, weight):
+def _word_counts(rules):
     return np.bincount(
-        index.lex_word,
-        weights=index.lexical_counts(weight),
-        minlength=len(index.words),
+        rules.lex_word, weights=rules.lexical_count, minlength=len(rules.words)
     )
 
 
-def _open_class(index, own, count, m):
+def _open_class(rules, own, count, m):
     """Return the vectors of one rare token: labels, offsets, values."""
     share = np.zeros(len(count))
-    if index.backoff is not None:
-        share[index.backoff] = 1.0
+    if rules.backoff is not None:
+        share[rules.backoff] = 1.0
         share *= count > 0
     if not share.any():
         share[count > 0] = 1.0 / count[count > 0]

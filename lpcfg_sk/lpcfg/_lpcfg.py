@@ -2,14 +2,12 @@
 
 import numpy as np
 
+import lpcfg_sk
 from lpcfg_sk._kernels._tree_inside_outside import tree_values
+from lpcfg_sk._ragged import find_keys
+from lpcfg_sk.lpcfg._conjugate import conjugate
 from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
-from lpcfg_sk.lpcfg._grammar_arrays import (
-    GrammarArrays,
-    check_arrays,
-    lexical_keys,
-    rule_keys,
-)
+from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays, check_arrays
 from lpcfg_sk.lpcfg._mappings import (
     BinaryView,
     LexicalView,
@@ -17,9 +15,15 @@ from lpcfg_sk.lpcfg._mappings import (
     arrays_of_mappings,
     parameter_frame,
 )
-from lpcfg_sk.lpcfg._rules import rules_in_trees
+from lpcfg_sk.lpcfg._sampling import normalize, sample_trees, why_not_probabilistic
 from lpcfg_sk.lpcfg._tree_values import over_trees
-from lpcfg_sk.treebank import SymbolTable, check_treebank
+from lpcfg_sk.treebank import (
+    SymbolTable,
+    check_treebank,
+    leaf_tokens,
+    lexical_keys,
+    rule_keys,
+)
 
 __all__ = ["LPCFG"]
 
@@ -123,8 +127,8 @@ class LPCFG:
             raise ValueError(f"unknown_word {unknown_word!r} is not among the words.")
         self.arrays = check_arrays(arrays, len(self._words))
         self.unknown_word = unknown_word
-        self._rule_keys = rule_keys(self.arrays)
-        self._lexical_keys = lexical_keys(self.arrays)
+        self._rule_keys = self.arrays.rule_keys()
+        self._lexical_keys = self.arrays.lexical_keys()
         self._normalized = None
         return self
 
@@ -206,8 +210,6 @@ class LPCFG:
         sum to one and so do the roots (within 1e-6).
         """
         if self._normalized is None:
-            from lpcfg_sk.lpcfg._sampling import why_not_probabilistic
-
             self._normalized = why_not_probabilistic(self) is None
         return self._normalized
 
@@ -225,8 +227,6 @@ class LPCFG:
         ValueError
             If a parameter is negative.
         """
-        from lpcfg_sk.lpcfg._sampling import normalize
-
         return normalize(self)
 
     def describe_state(self, nonterminal, state, *, top=10):
@@ -246,9 +246,7 @@ class LPCFG:
         DataFrame
             See :func:`lpcfg_sk.inspection.describe_state`.
         """
-        from lpcfg_sk.inspection import describe_state
-
-        return describe_state(self, nonterminal, state, top=top)
+        return lpcfg_sk.inspection.describe_state(self, nonterminal, state, top=top)
 
     def encode(self, treebank):
         """Translate the symbols of a treebank into ids of this grammar.
@@ -339,9 +337,19 @@ class LPCFG:
             Root entry of each tree, -1 where the grammar has none.
         """
         label, word = self.encode(treebank)
-        return rules_in_trees(
-            self.arrays, self._rule_keys, self._lexical_keys, treebank, label, word
-        )
+        n_labels = len(self.nonterminals)
+        rule = np.full(len(label), -1, dtype=np.int32)
+        inner = np.flatnonzero(treebank.size > 1)
+        left = inner + 1
+        right = left + treebank.size[left]
+        keys = rule_keys(label[inner], label[left], label[right], n_labels)
+        rule[inner] = find_keys(self._rule_keys, keys)
+        leaves = np.flatnonzero(treebank.size == 1)
+        words = word[leaf_tokens(treebank, leaves)]
+        keys = lexical_keys(words, label[leaves], n_labels)
+        rule[leaves] = find_keys(self._lexical_keys, keys)
+        roots = label[treebank.node_offsets[:-1]]
+        return rule, find_keys(self.arrays.root_label, roots).astype(np.int32)
 
     def sentence_log_prob(self, X, **options):
         """Log probability of each sentence, the sum over all its trees.
@@ -358,10 +366,8 @@ class LPCFG:
         ndarray of float64, shape (n_sentences,)
             -inf where there is no tree or the sum is not positive.
         """
-        from lpcfg_sk.parsing._charts import sentence_log_prob
-
         X = check_treebank(X, estimator="LPCFG", allow_empty=True)
-        return sentence_log_prob(self, X, **options)
+        return lpcfg_sk.parsing.sentence_log_prob(self, X, **options)
 
     def marginals(self, X, **options):
         """Marginals μ(a, i, j) of each sentence (figures 3 and 5).
@@ -378,10 +384,8 @@ class LPCFG:
         list of DataFrame
             One a sentence, with the columns label, start, end, marginal.
         """
-        from lpcfg_sk.parsing._charts import marginals
-
         X = check_treebank(X, estimator="LPCFG", allow_empty=True)
-        return marginals(self, X, **options)
+        return lpcfg_sk.parsing.marginals(self, X, **options)
 
     def sample(
         self, n=1, random_state=None, *, return_states=False, max_nodes=1_000_000
@@ -414,8 +418,6 @@ class LPCFG:
             If the parameters are not probabilities, or a tree grows beyond
             `max_nodes`.
         """
-        from lpcfg_sk.lpcfg._sampling import sample_trees
-
         trees, states = sample_trees(self, n, random_state, max_nodes)
         return (trees, states) if return_states else trees
 
@@ -437,8 +439,6 @@ class LPCFG:
         Inside vectors become :math:`b (G^a)^{-1}`, outside vectors
         :math:`G^a β`.
         """
-        from lpcfg_sk.lpcfg._conjugate import conjugate
-
         return conjugate(self, transforms)
 
     def to_wta(self):
@@ -448,9 +448,7 @@ class LPCFG:
         -------
         WTA
         """
-        from lpcfg_sk.automata._wta import WTA
-
-        return WTA.from_pcfg(self)
+        return lpcfg_sk.WTA.from_pcfg(self)
 
     def to_frame(self):
         """All parameters, one a row.

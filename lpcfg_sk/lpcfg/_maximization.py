@@ -22,7 +22,7 @@ _POOLING = 0.5
 
 
 class Layout(NamedTuple):
-    """Where the parameters of a grammar over the rules of an index lie.
+    """Where the parameters of a grammar over the rules of an rules lie.
 
     Attributes
     ----------
@@ -43,17 +43,17 @@ class Layout(NamedTuple):
     state_offset: np.ndarray
 
     @classmethod
-    def build(cls, index, n_states):
-        """Lay out the rules of `index` with the given numbers of states."""
+    def build(cls, rules, n_states):
+        """Lay out the rules of `rules` with the given numbers of states."""
         m = np.asarray(n_states, dtype=np.int64)
-        parts = (index.rule_parent, index.rule_left, index.rule_right)
+        parts = (rules.rule_parent, rules.rule_left, rules.rule_right)
         shapes = np.ascontiguousarray(np.stack([m[part] for part in parts], axis=1))
         return cls(
             n_states=m,
             shapes=shapes,
             rule_offset=offsets(shapes.prod(axis=1)),
-            lex_offset=offsets(m[index.lex_label]),
-            root_offset=offsets(m[index.root_label]),
+            lex_offset=offsets(m[rules.lex_label]),
+            root_offset=offsets(m[rules.root_label]),
             state_offset=offsets(m),
         )
 
@@ -65,19 +65,19 @@ class Layout(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """Parameters, or counts, of all rules of an index, in a layout."""
+    """Parameters, or counts, of all rules of an rules, in a layout."""
 
     binary: np.ndarray
     lexical: np.ndarray
     root: np.ndarray
 
 
-def maximize(index, layout, counts, *, parameters=None, smoothing=0.0):
+def maximize(rules, layout, counts, *, parameters=None, smoothing=0.0):
     """Turn counts into parameters, in place (the M-step).
 
     Parameters
     ----------
-    index : RuleIndex
+    rules : RuleTable
         The rules.
     layout : Layout
         Where counts and parameters lie.
@@ -96,53 +96,51 @@ def maximize(index, layout, counts, *, parameters=None, smoothing=0.0):
     totals : ndarray of float64, shape (n_states of all nonterminals,)
         Counts of the states.
     """
-    states = layout.states(index.lex_label)
+    states = layout.states(rules.lex_label)
     totals = np.bincount(
         states, weights=counts.lexical, minlength=layout.state_offset[-1]
     )
-    where = (layout.shapes, layout.rule_offset, layout.state_offset, index.rule_parent)
+    where = (layout.shapes, layout.rule_offset, layout.state_offset, rules.rule_parent)
     factor = np.ones(0) if parameters is None else parameters.binary
     complete_counts(*where, factor, counts.binary, totals)
-    children = (index.rule_left, index.rule_right)
+    children = (rules.rule_left, rules.rule_right)
     normalize_rules(*where, *children, totals, smoothing, _POOLING, counts.binary)
     if smoothing > 0:
-        _smooth_emissions(index, layout, totals, smoothing, counts.lexical)
+        _smooth_emissions(rules, layout, totals, smoothing, counts.lexical)
     counts.lexical[:] = divide(counts.lexical, totals[states])
     counts.root[:] = divide(counts.root, counts.root.sum())
     return totals
 
 
-def _smooth_emissions(index, layout, totals, smoothing, counts):
+def _smooth_emissions(rules, layout, totals, smoothing, counts):
     """Mix P(x | a, h) with P(x | a), in place; state totals are as before."""
-    length = layout.n_states[index.lex_label]
+    length = layout.n_states[rules.lex_label]
     entry = np.repeat(np.arange(len(length)), length)
     of_entry = np.bincount(entry, weights=counts, minlength=len(length))
     of_label = np.bincount(
-        index.lex_label, weights=of_entry, minlength=len(layout.n_states)
+        rules.lex_label, weights=of_entry, minlength=len(layout.n_states)
     )
-    states = layout.states(index.lex_label)
+    states = layout.states(rules.lex_label)
     emitted = np.bincount(states, weights=counts, minlength=len(totals))
     counts *= 1.0 - smoothing
     counts += smoothing * divide(
-        emitted[states] * of_entry[entry], of_label[index.lex_label][entry]
+        emitted[states] * of_entry[entry], of_label[rules.lex_label][entry]
     )
 
 
-def grammar_of_parameters(index, layout, parameters, totals, *, weight=None, alpha=1.0):
+def grammar_of_parameters(rules, layout, parameters, totals, *, alpha=1.0):
     """Make a grammar of maximum-likelihood parameters, with a smoothed lexicon.
 
     Parameters
     ----------
-    index : RuleIndex
-        The rules, and the trees that were counted.
+    rules : RuleCounts
+        The rules and their counts.
     layout : Layout
         Where the parameters lie.
     parameters : Estimates
         The parameters.
     totals : ndarray of float64
         Counts of the states, see :func:`maximize`.
-    weight : ndarray of float64, shape (n_trees,), default=None
-        Weights of the trees.
     alpha : float, default=1.0
         Strength of the lexicon's smoothing, see :func:`smooth_lexicon`.
 
@@ -151,49 +149,47 @@ def grammar_of_parameters(index, layout, parameters, totals, *, weight=None, alp
     LPCFG
     """
     lexicon, after = smoothed_emissions(
-        index, layout, parameters.lexical, totals, weight=weight, alpha=alpha
+        rules, layout, parameters.lexical, totals, alpha=alpha
     )
     binary = parameters.binary
-    if np.any(np.isin(index.rule_parent, index.lex_label)):
+    if np.any(np.isin(rules.rule_parent, rules.lex_label)):
         # Nonterminals with words and with children share their probability.
         binary = binary.copy()
         where = (layout.shapes, layout.rule_offset, layout.state_offset)
-        divide_rows(*where, index.rule_parent, divide(after, totals), binary)
+        divide_rows(*where, rules.rule_parent, divide(after, totals), binary)
     arrays = GrammarArrays(
         n_states=layout.n_states.astype(np.int32),
-        rule_parent=index.rule_parent,
-        rule_left=index.rule_left,
-        rule_right=index.rule_right,
+        rule_parent=rules.rule_parent,
+        rule_left=rules.rule_left,
+        rule_right=rules.rule_right,
         rule_offset=layout.rule_offset,
         binary=binary,
         word_offset=lexicon.word_offset,
         lex_label=lexicon.lex_label,
         lex_offset=lexicon.lex_offset,
         lexical=lexicon.lexical,
-        root_label=index.root_label,
+        root_label=rules.root_label,
         root_offset=layout.root_offset,
         root=parameters.root,
     )
     return LPCFG.from_arrays(
-        index.nonterminals, lexicon.words, arrays, unknown_word=lexicon.unknown_word
+        rules.nonterminals, lexicon.words, arrays, unknown_word=lexicon.unknown_word
     )
 
 
-def smoothed_emissions(index, layout, emissions, totals, *, weight, alpha):
+def smoothed_emissions(rules, layout, emissions, totals, *, alpha):
     """Smooth emission probabilities by the classes of words.
 
     Parameters
     ----------
-    index : RuleIndex
-        The rules, and the trees that were counted.
+    rules : RuleCounts
+        The rules and their counts.
     layout : Layout
         Where the emissions lie.
     emissions : ndarray of float64
-        P(x | a, h) of the lexical rules of `index`.
+        P(x | a, h) of the lexical rules of `rules`.
     totals : ndarray of float64
         Counts of the states, see :func:`maximize`.
-    weight : ndarray of float64, shape (n_trees,), or None
-        Weights of the trees.
     alpha : float
         Strength, see :func:`smooth_lexicon`.
 
@@ -204,51 +200,46 @@ def smoothed_emissions(index, layout, emissions, totals, *, weight, alpha):
     totals : ndarray of float64
         Counts of the states after smoothing.
     """
-    states = layout.states(index.lex_label)
+    states = layout.states(rules.lex_label)
     counts = emissions * totals[states]
-    lexicon = smooth_lexicon(index, layout.n_states, counts, weight=weight, alpha=alpha)
+    lexicon = smooth_lexicon(rules, layout.n_states, counts, alpha=alpha)
     after = totals - np.bincount(states, weights=counts, minlength=len(totals))
     states = layout.states(lexicon.lex_label)
     after += np.bincount(states, weights=lexicon.lexical, minlength=len(totals))
     return lexicon._replace(lexical=divide(lexicon.lexical, after[states])), after
 
 
-def coarse_pcfg(index, *, weight=None, alpha=1.0):
+def coarse_pcfg(rules, *, alpha=1.0):
     """Make the plain PCFG of a treebank: relative frequencies, smoothed lexicon.
 
     Parameters
     ----------
-    index : RuleIndex
-        The rules and where they occur.
-    weight : ndarray of float64, shape (n_trees,), default=None
-        Weights of the trees.
+    rules : RuleCounts
+        The rules and their counts.
     alpha : float, default=1.0
         Strength of the lexicon's smoothing, see :func:`smooth_lexicon`.
 
     Returns
     -------
     LPCFG
-        With one state a nonterminal.
+        With one state per nonterminal.
 
     Examples
     --------
     >>> from lpcfg_sk import Treebank
-    >>> from lpcfg_sk.lpcfg import RuleIndex, coarse_pcfg
+    >>> from lpcfg_sk.lpcfg import coarse_pcfg
+    >>> from lpcfg_sk.treebank import count_rules
     >>> trees = Treebank(["(S (A x) (A y))", "(S (A x) (S (A x) (A x)))"])
-    >>> grammar = coarse_pcfg(RuleIndex.from_treebank(trees), alpha=0)
+    >>> grammar = coarse_pcfg(count_rules(trees), alpha=0)
     >>> grammar.lexical["A", "x"], grammar.binary["S", "A", "A"].ravel().round(3)
     (array([0.8]), array([0.667]))
     """
-    layout = Layout.build(index, np.ones(len(index.nonterminals), dtype=np.int64))
+    layout = Layout.build(rules, np.ones(len(rules.nonterminals), dtype=np.int64))
     counts = Estimates(
-        index.rule_counts(weight),
-        index.lexical_counts(weight),
-        index.root_counts(weight),
+        rules.rule_count.copy(), rules.lexical_count.copy(), rules.root_count.copy()
     )
-    totals = maximize(index, layout, counts)
-    return grammar_of_parameters(
-        index, layout, counts, totals, weight=weight, alpha=alpha
-    )
+    totals = maximize(rules, layout, counts)
+    return grammar_of_parameters(rules, layout, counts, totals, alpha=alpha)
 
 
 def divide(numerator, denominator):

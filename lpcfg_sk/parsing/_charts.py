@@ -9,7 +9,6 @@ from lpcfg_sk._kernels import _chart_inside as kernel
 from lpcfg_sk._kernels._chart_forest import Forest
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import find_keys, offsets, ragged_indices
-from lpcfg_sk.lpcfg._grammar_arrays import rule_keys
 from lpcfg_sk.parsing._pruning import ChartPruner
 
 #: Cubed sentence lengths in one chunk of parallel work.
@@ -98,7 +97,7 @@ class ChartModel:
         known_rule = (parent >= 0) & (left >= 0) & (right >= 0)
         keys = np.where(known_rule, (parent * n + left) * n + right, -1)
         order = np.argsort(keys, kind="stable")
-        at = find_keys(keys[order], rule_keys(coarse))
+        at = find_keys(keys[order], coarse.rule_keys())
         self.rule_offset = np.where(at >= 0, arrays.rule_offset[order[at]], -1)
         self.binary = arrays.binary.astype(dtype, copy=False)
         self.largest = int(arrays.n_states.max(initial=1)) ** 2

@@ -6,11 +6,26 @@ from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
 from lpcfg_sk.treebank._labels import LabelParts, LabelTable, decode_label, decode_table
 from lpcfg_sk.treebank._rarewords import RareWords
 from lpcfg_sk.treebank._reader import read_treebank
-from lpcfg_sk.treebank._sharded import ShardedTreebank
+from lpcfg_sk.treebank._rule_index import RuleIndex, count_rules, leaf_tokens
+from lpcfg_sk.treebank._rule_table import (
+    RuleCounts,
+    RuleTable,
+    lexical_keys,
+    rule_keys,
+)
+from lpcfg_sk.treebank._sharded import ShardedTreebank, over_chunks
 from lpcfg_sk.treebank._symbols import SymbolTable
+from lpcfg_sk.treebank._transformer import (
+    TreebankTransformerMixin,
+    transforms_shards,
+)
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
-from lpcfg_sk.treebank._validation import check_sample_weight, check_treebank
+from lpcfg_sk.treebank._validation import (
+    check_sample_weight,
+    check_treebank,
+    weighted_trees,
+)
 from lpcfg_sk.treebank._writer import write_treebank
 
 __all__ = [
@@ -18,20 +33,31 @@ __all__ = [
     "LabelParts",
     "LabelTable",
     "RareWords",
+    "RuleCounts",
+    "RuleIndex",
+    "RuleTable",
     "ShardedTreebank",
     "SymbolTable",
     "Tree",
     "TreeBinarizer",
     "Treebank",
+    "TreebankTransformerMixin",
     "check_sample_weight",
     "check_treebank",
     "concatenate",
+    "count_rules",
     "decode_label",
     "decode_table",
     "delexicalize",
     "find_heads",
     "head_token",
+    "leaf_tokens",
+    "lexical_keys",
+    "over_chunks",
     "read_treebank",
+    "rule_keys",
+    "transforms_shards",
     "unbinarize",
+    "weighted_trees",
     "write_treebank",
 ]

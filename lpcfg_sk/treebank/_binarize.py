@@ -5,14 +5,13 @@ from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._kernels import _binarize as kernel
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.treebank._heads import find_heads
 from lpcfg_sk.treebank._labels import BARE, decode_table, encode_label
-from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
-from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
+from lpcfg_sk.treebank._sharded import over_chunks
+from lpcfg_sk.treebank._transformer import TreebankTransformerMixin, transforms_shards
 from lpcfg_sk.treebank._validation import check_treebank
 
 _DIRECTIONS = {"right": kernel.RIGHT, "left": kernel.LEFT, "head": kernel.HEAD}
@@ -112,12 +111,10 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         -------
         self : TreeBinarizer
         """
+        X = check_treebank(X, estimator=self, sharded=True)
         excess = Counter()
-        if isinstance(X, ShardedTreebank):
-            for part in map_shards(self._leaf_excess, X):
-                excess.update(part)
-        else:
-            excess.update(self._leaf_excess(X))
+        for part in over_chunks(self._leaf_excess, X):
+            excess.update(part)
         self.preterminals_ = frozenset(name for name, n in excess.items() if n > 0)
         return self
 
@@ -130,6 +127,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         names = treebank.labels.strings
         return dict(zip(names, (over_word - over_several).tolist(), strict=True))
 
+    @transforms_shards
     def transform(self, X):
         """Make trees binary.
 
@@ -143,9 +141,6 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         treebank : Treebank
             Binary trees over the same tokens.
         """
-        check_is_fitted(self)
-        if isinstance(X, ShardedTreebank):
-            return X.apply(self)
         treebank = self._check(X)
         head = np.zeros(0, dtype=np.int32)
         if self.direction == "head":

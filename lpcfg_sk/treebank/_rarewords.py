@@ -4,13 +4,12 @@ from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
-from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
+from lpcfg_sk.treebank._sharded import over_chunks
 from lpcfg_sk.treebank._signatures import UNK, coarser, english_signature
 from lpcfg_sk.treebank._symbols import SymbolTable
-from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
+from lpcfg_sk.treebank._transformer import TreebankTransformerMixin, transforms_shards
 from lpcfg_sk.treebank._validation import check_treebank
 
 
@@ -112,6 +111,7 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
         self.words_ = SymbolTable((*kept, *ids), [*backoff, *ids.values()])
         return self
 
+    @transforms_shards
     def transform(self, X):
         """Replace rare and unknown words.
 
@@ -125,9 +125,6 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
         treebank : Treebank
             The same trees and tokens; `word` and `words` are those fitted.
         """
-        check_is_fitted(self)
-        if isinstance(X, ShardedTreebank):
-            return X.apply(self)
         treebank = check_treebank(X, estimator=self, allow_empty=True)
         names = treebank.tokens.strings
         first_class = len(self.vocabulary_)
@@ -144,13 +141,9 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
 
     def _count(self, X):
         """Tokens, and how often each is seen within and at the start of sentences."""
-        if not isinstance(X, ShardedTreebank):
-            treebank = check_treebank(X, estimator=self)
-            names = treebank.tokens.strings
-            counts = np.bincount(_forms(treebank), minlength=2 * len(names))
-            return names, counts.reshape(-1, 2)
+        X = check_treebank(X, estimator=self, sharded=True)
         total = {}
-        for names, counts in map_shards(self._count, X):
+        for names, counts in over_chunks(_token_counts, X):
             for i in np.flatnonzero(counts.any(axis=1)).tolist():
                 total[names[i]] = total.get(names[i], 0) + counts[i]
         return tuple(total), np.array(list(total.values()))
@@ -199,6 +192,13 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
                 "of str"
             )
         return made
+
+
+def _token_counts(treebank):
+    """Tokens of a treebank, and their counts within and at the start of sentences."""
+    names = treebank.tokens.strings
+    counts = np.bincount(_forms(treebank), minlength=2 * len(names))
+    return names, counts.reshape(-1, 2)
 
 
 def _forms(treebank):

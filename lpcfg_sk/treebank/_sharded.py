@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from lpcfg_sk._parallel import map_chunks
+from lpcfg_sk._ragged import offsets
 from lpcfg_sk.treebank._indexing import row_key, row_numbers
 from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._storage import is_saved, saved_length
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
 
-__all__ = ["ShardedTreebank", "map_shards", "split_by_shard"]
+__all__ = ["ShardedTreebank", "over_chunks"]
 
 _SUFFIX = ".tb"
 
@@ -43,11 +44,9 @@ class _Shard(NamedTuple):
 class ShardedTreebank(Sequence):
     """Trees in several files, of which each worker opens one at a time.
 
-    It is an ``X`` for all estimators. :class:`TreeBinarizer`, :class:`RareWords`,
-    :class:`InsideFeatures`, :class:`OutsideFeatures`, and the learners
-    :class:`PCFG`, :class:`EMLPCFG`, :class:`SpectralLPCFG` and
-    :class:`MarginEMPCFG` fit it shard by shard, so that memory need only hold the
-    model and as many shards as there are jobs. Everything else loads it first.
+    It is an ``X`` for all estimators. Transformers, learners and ``predict`` go
+    through it shard by shard, so that memory need only hold the model and as many
+    shards as there are jobs. Language models and automata load it first.
 
     Parameters
     ----------
@@ -106,7 +105,7 @@ class ShardedTreebank(Sequence):
 
     def _adopt(self, shards, lengths):
         self._shards = tuple(shards)
-        self.offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self.offsets = offsets(lengths)
 
     @property
     def n_shards(self):
@@ -157,9 +156,9 @@ class ShardedTreebank(Sequence):
         return made
 
     def __iter__(self):
-        return (tree for treebank in self.shards() for tree in treebank)
+        return (tree for treebank in self.chunks() for tree in treebank)
 
-    def shards(self):
+    def chunks(self):
         """Open one shard after the other.
 
         Returns
@@ -175,7 +174,7 @@ class ShardedTreebank(Sequence):
         -------
         treebank : Treebank
         """
-        return concatenate(self.shards())
+        return concatenate(self.chunks())
 
     def apply(self, *transformers):
         """Apply transformers to each shard when it is opened.
@@ -226,62 +225,67 @@ class ShardedTreebank(Sequence):
             os.path.join(folder, f"{i:05d}{_SUFFIX}") for i in range(self.n_shards)
         ]
         first = [i == 0 for i in range(self.n_shards)]
-        list(map_shards(_save, self, names, first, n_jobs=n_jobs))
+        chunks = zip(self._shards, names, first, strict=True)
+        list(map_chunks(_save, chunks, n_jobs=n_jobs))
         return ShardedTreebank(names, verify=False)
 
     def __repr__(self):
         return f"<ShardedTreebank of {len(self)} trees in {self.n_shards} shards>"
 
 
-def map_shards(func, X, *columns, n_jobs=None):
-    """Yield ``func(treebank, *items)`` for each shard, in order.
+def over_chunks(func, X, *columns, n_jobs=None):
+    """Yield ``func(treebank, *items)`` for each chunk of a corpus, in order.
 
     Parameters
     ----------
     func : callable
-        Called with the treebank of a shard and its item of each column.
-    X : ShardedTreebank
-        The shards.
-    *columns : sequence
-        One item for each shard.
+        Called with the treebank of a chunk and its rows of each column.
+    X : Treebank or ShardedTreebank
+        The corpus.
+    *columns : ndarray, shape (n_trees, ...), or None
+        Columns with one item per row of the corpus, such as weights; None stands
+        for ones.
     n_jobs : int, default=None
-        Number of shards that are open at the same time.
+        Number of chunks that are open at the same time.
 
     Yields
     ------
     result : object
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.treebank import over_chunks
+    >>> trees = Treebank(["(S (A a) (B b))", "(S (A c))"])
+    >>> list(over_chunks(lambda chunk: chunk.n_tokens, trees))
+    [3]
     """
 
-    def run(shard, *items):
+    def run(chunk, *items):
+        if isinstance(chunk, Treebank):
+            return func(chunk, *items)
         try:
-            return func(shard.load(), *items)
+            return func(chunk.load(), *items)
         except Exception as error:
-            error.add_note(f"in the shard {shard.path}")
+            error.add_note(f"in the shard {chunk.path}")
             raise
 
-    chunks = zip(X._shards, *columns, strict=True)
-    yield from map_chunks(run, chunks, n_jobs=n_jobs)
+    # Workers open the files of shards themselves.
+    sharded = isinstance(X, ShardedTreebank)
+    chunks = X._shards if sharded else list(X.chunks())
+    bounds = X.offsets if sharded else offsets([len(chunk) for chunk in chunks])
+    pieces = [
+        [
+            np.ones(end - begin) if column is None else column[begin:end]
+            for begin, end in pairwise(bounds.tolist())
+        ]
+        for column in columns
+    ]
+    yield from map_chunks(run, zip(chunks, *pieces, strict=True), n_jobs=n_jobs)
 
 
-def split_by_shard(X, column):
-    """Cut an array with one item a row into those of the shards.
-
-    Parameters
-    ----------
-    X : ShardedTreebank
-        The shards.
-    column : ndarray, shape (n_trees, ...)
-        Something of each row.
-
-    Returns
-    -------
-    list of ndarray
-        One for each shard.
-    """
-    return [column[begin:end] for begin, end in pairwise(X.offsets.tolist())]
-
-
-def _save(treebank, path, named):
+def _save(shard, path, named):
+    treebank = shard.load()
     # All shards have the same features, whose names may outweigh a shard.
     if not named:
         treebank = treebank.replace(block_names=dict.fromkeys(treebank.blocks))

@@ -5,6 +5,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from lpcfg_sk._parallel import cut_by_work
+from lpcfg_sk._ragged import read_only
 from lpcfg_sk.treebank._columns import (
     NODE_COLUMNS,
     TOKEN_COLUMNS,
@@ -78,7 +80,7 @@ class Treebank(TreebankFiles, Sequence):
 
     def __init__(self, trees=()):
         if isinstance(trees, Treebank):
-            self._adopt(dict(trees.__dict__))
+            self._adopt(trees._state())
             return
         if isinstance(trees, str | bytes):
             raise TypeError(
@@ -238,7 +240,29 @@ class Treebank(TreebankFiles, Sequence):
         >>> tall.vectors.shape
         (3, 2)
         """
-        return Treebank.from_columns(**{**self.__dict__, **changes})
+        made = Treebank.from_columns(**{**self._state(), **changes})
+        if self.rule_index is not None and changes.keys() <= set(_MAPPINGS):
+            made.keep_rule_index(self.rule_index)
+        return made
+
+    def _state(self):
+        """Arguments of :meth:`from_columns`."""
+        state = dict(self.__dict__)
+        state.pop("rule_index", None)
+        return state
+
+    #: The rules of the trees, once a :class:`RuleIndex` was made of them.
+    rule_index = None
+
+    def keep_rule_index(self, index):
+        """Let features and learners share the rules of the trees.
+
+        Parameters
+        ----------
+        index : RuleIndex
+            Index of this treebank.
+        """
+        self.__dict__["rule_index"] = index
 
     # -- size and rows -----------------------------------------------------------
 
@@ -335,7 +359,7 @@ class Treebank(TreebankFiles, Sequence):
         return self._take(nodes, tokens, node_offsets, token_offsets)
 
     def _take(self, nodes, tokens, node_offsets, token_offsets):
-        state = dict(self.__dict__)
+        state = self._state()
         for name in NODE_COLUMNS:
             state[name] = state[name][nodes]
         for name in TOKEN_COLUMNS:
@@ -347,6 +371,34 @@ class Treebank(TreebankFiles, Sequence):
 
     def __iter__(self):
         return (self._tree(row) for row in range(len(self)))
+
+    def chunks(self):
+        """Cut the rows into views of bounded size.
+
+        What learners do with a corpus they do chunk by chunk; a
+        :class:`ShardedTreebank` opens its files one at a time instead.
+
+        Returns
+        -------
+        treebanks : iterator of Treebank
+            One, the treebank itself, unless it has millions of nodes.
+        """
+        if self.n_nodes + self.n_tokens <= _CHUNK_SIZE:
+            return iter([self])
+        work = np.diff(self.node_offsets) + self.lengths
+        return (self[begin:end] for begin, end in cut_by_work(work, _CHUNK_SIZE))
+
+    def without_blocks(self):
+        """Leave out node features.
+
+        Returns
+        -------
+        treebank : Treebank
+            The same trees.
+        """
+        if not self.blocks:
+            return self
+        return self.replace(blocks={}, block_names={})
 
     # -- content -----------------------------------------------------------------
 
@@ -446,7 +498,7 @@ class Treebank(TreebankFiles, Sequence):
         fitted vocabulary (one with signature classes) is kept whole.
         """
         # A read-only view of a dictionary cannot be pickled.
-        state = {**self.__dict__, **{k: dict(self.__dict__[k]) for k in _MAPPINGS}}
+        state = {**self._state(), **{k: dict(self.__dict__[k]) for k in _MAPPINGS}}
         both = np.concatenate([self.label, self.tag])
         both, state["labels"] = compact_ids(both, self.labels)
         state["label"] = both[: self.n_nodes]
@@ -458,6 +510,9 @@ class Treebank(TreebankFiles, Sequence):
             state["word"], state["words"] = compact_ids(self.word, self.words)
         return state
 
+
+#: Nodes and tokens in a chunk.
+_CHUNK_SIZE = 2**22
 
 _MAPPINGS = ("blocks", "block_names")
 _ARRAYS = (*NODE_COLUMNS, *TOKEN_COLUMNS, "node_offsets", "token_offsets")
@@ -491,11 +546,7 @@ def _restore(state):
 
 
 def _frozen(array, dtype):
-    array = np.ascontiguousarray(array, dtype=dtype)
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
+    return read_only(np.ascontiguousarray(array, dtype=dtype))
 
 
 def _table(strings):

@@ -5,11 +5,18 @@ import numpy as np
 from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.treebank._treebank import Treebank
 
-__all__ = ["check_sample_weight", "check_treebank"]
+__all__ = ["check_sample_weight", "check_treebank", "weighted_trees"]
 
 
 def check_treebank(
-    X, *, estimator, parsed=False, binary=False, allow_empty=False, blocks=()
+    X,
+    *,
+    estimator,
+    parsed=False,
+    binary=False,
+    allow_empty=False,
+    blocks=(),
+    sharded=False,
 ):
     """Take X as a treebank, or say what is wrong with it.
 
@@ -18,7 +25,7 @@ def check_treebank(
     X : Treebank or iterable of trees or sentences
         Input of an estimator.
     estimator : estimator or str
-        Who asks, for the messages.
+        Name to use in error messages.
     parsed : bool, default=False
         Whether every row must have a tree.
     binary : bool, default=False
@@ -27,13 +34,18 @@ def check_treebank(
         Whether a treebank without rows will do.
     blocks : tuple of str, default=()
         Node features that X must carry.
+    sharded : bool, default=False
+        Whether a :class:`ShardedTreebank` may stay one; its trees are then checked
+        when they are read. It is loaded otherwise.
 
     Returns
     -------
-    treebank : Treebank
+    treebank : Treebank or ShardedTreebank
     """
-    if isinstance(X, ShardedTreebank):
+    if isinstance(X, ShardedTreebank) and not (sharded and len(X)):
         X = X.load()
+    if isinstance(X, ShardedTreebank):
+        return X
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     # A string, or an object without features, is not a learner.
     learner = hasattr(estimator, "_uses_features")
@@ -58,7 +70,7 @@ def check_treebank(
             f"({int((~X.is_parsed).sum())} such rows); leave them out or parse them "
             "first"
         )
-    if binary:
+    if binary and X.rule_index is None:
         _check_binary(X, name, learner)
     for block in blocks:
         if block not in X.blocks:
@@ -123,3 +135,35 @@ def check_sample_weight(sample_weight, treebank):
     if not weights.any():
         raise ValueError("all weights of sample_weight are zero")
     return weights
+
+
+def weighted_trees(X, sample_weight, estimator, *, blocks=()):
+    """Check the input of a learner and leave out trees of weight zero.
+
+    Parameters
+    ----------
+    X : Treebank, ShardedTreebank or iterable of trees
+        Binary trees.
+    sample_weight : array-like of float, shape (n_trees,), or None
+        Weights; an integer weight means that many copies, so 0 means absence.
+    estimator : estimator or str
+        Name to use in error messages.
+    blocks : tuple of str, default=()
+        Node features that X must carry.
+
+    Returns
+    -------
+    X : Treebank or ShardedTreebank
+        Trees with a positive weight.
+    weight : ndarray of float64, shape (n_trees,), or None
+        Positive weights, one per row of `X`; None where all are 1.
+    """
+    X = check_treebank(
+        X, estimator=estimator, parsed=True, binary=True, blocks=blocks, sharded=True
+    )
+    if sample_weight is None:
+        return X, None
+    weight = check_sample_weight(sample_weight, X)
+    if np.all(weight > 0):
+        return X, weight
+    return X[weight > 0], weight[weight > 0]

@@ -9,13 +9,13 @@ from lpcfg_sk._kernels._em import schedule
 from lpcfg_sk._kernels._products import add_product, multiply_rows
 from lpcfg_sk._kernels._tree_inside_outside import contract, contract_down, rescale
 from lpcfg_sk.em._statistics import ExpectedCounts
-from lpcfg_sk.lpcfg import RuleIndex
 from lpcfg_sk.lpcfg._maximization import (
     Estimates,
     Layout,
     grammar_of_parameters,
     maximize,
 )
+from lpcfg_sk.treebank import RuleIndex
 from tests.reference import lpcfg as reference
 from tests.tolerances import EXACT
 

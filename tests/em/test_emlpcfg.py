@@ -19,8 +19,8 @@ from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk.em._heldout import HeldOut, choose_held_out, merge_equal_trees
 from lpcfg_sk.em._task import LEARNER, Task
 from lpcfg_sk.exceptions import ConvergenceWarning, TreebankWarning
-from lpcfg_sk.lpcfg import RuleIndex
 from lpcfg_sk.testing import tree_checks
+from lpcfg_sk.treebank import RuleIndex
 from tests.reference import lpcfg as reference
 from tests.tolerances import EXACT, SUM
 

@@ -3,8 +3,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from lpcfg_sk import Treebank
-from lpcfg_sk.lpcfg import RuleIndex, smooth_lexicon
-from lpcfg_sk.treebank import SymbolTable
+from lpcfg_sk.lpcfg import smooth_lexicon
+from lpcfg_sk.treebank import RuleIndex, SymbolTable
 from tests.reference import lpcfg as reference
 from tests.tolerances import EXACT
 
@@ -47,7 +47,7 @@ def test_smoothing_follows_the_formula(seed, classes, signed, alpha):
     }
     backoff = {x: CLASS.get(x, x) for x in set(tokens)} if classes else None
     expected = reference.smooth_lexicon(tokens, vectors, backoff, alpha)
-    lexicon = smooth_lexicon(index, m, values, alpha=alpha)
+    lexicon = smooth_lexicon(index.count(), m, values, alpha=alpha)
     found = {}
     for x, word in enumerate(lexicon.words):
         for e in range(lexicon.word_offset[x], lexicon.word_offset[x + 1]):
@@ -63,7 +63,7 @@ def test_totals_of_words_are_kept(seed):
     trees, tokens = random_trees(np.random.default_rng(seed))
     index = RuleIndex.from_treebank(with_classes(trees))
     counts = index.lexical_counts()
-    lexicon = smooth_lexicon(index, np.ones(3, dtype=int), counts, alpha=2.0)
+    lexicon = smooth_lexicon(index.count(), np.ones(3, dtype=int), counts, alpha=2.0)
     totals = np.add.reduceat(lexicon.lexical, lexicon.word_offset[:-1])
     for word, total in zip(lexicon.words, totals, strict=True):
         expected = tokens.count(word) or 1.0
@@ -74,7 +74,7 @@ def test_without_smoothing_nothing_changes(seed):
     trees, _ = random_trees(np.random.default_rng(seed))
     index = RuleIndex.from_treebank(with_classes(trees))
     counts = index.lexical_counts()
-    lexicon = smooth_lexicon(index, np.ones(3, dtype=int), counts, alpha=0)
+    lexicon = smooth_lexicon(index.count(), np.ones(3, dtype=int), counts, alpha=0)
     assert lexicon.unknown_word is None
     assert lexicon.words == index.words
     assert np.array_equal(lexicon.lexical, counts)
@@ -88,14 +88,15 @@ def test_weights_mean_repetition(seed):
     once = RuleIndex.from_treebank(with_classes(trees))
     often = RuleIndex.from_treebank(with_classes(np.repeat(trees, weight).tolist()))
     ones = np.ones(3, dtype=int)
-    one = smooth_lexicon(once, ones, once.lexical_counts(weight), weight=weight)
-    two = smooth_lexicon(often, ones, often.lexical_counts())
+    one = smooth_lexicon(once.count(weight), ones, once.lexical_counts(weight))
+    two = smooth_lexicon(often.count(), ones, often.lexical_counts())
     assert one.words == two.words
     assert_allclose(one.lexical, two.lexical, rtol=EXACT, atol=0)
 
 
 def test_a_word_spelled_like_the_unknown_one_serves_as_it():
     index = RuleIndex.from_treebank(Treebank(["(A x)", "(B <UNK>)", "(A x)"]))
-    lexicon = smooth_lexicon(index, np.ones(2, dtype=int), index.lexical_counts())
+    rules = index.count()
+    lexicon = smooth_lexicon(rules, np.ones(2, dtype=int), rules.lexical_count)
     assert lexicon.words == ("<UNK>", "x")
     assert lexicon.lexical.tolist() == [1.0, 2.0]

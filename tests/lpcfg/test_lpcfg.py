@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from lpcfg_sk import LPCFG, Treebank
-from lpcfg_sk.em._posteriors import posterior_vectors
-from lpcfg_sk.lpcfg import GrammarArrays
+from lpcfg_sk.lpcfg import GrammarArrays, posterior_vectors
 from tests.reference import lpcfg as reference
 from tests.tolerances import EXACT, SUM
 

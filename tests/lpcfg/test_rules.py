@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import Treebank
-from lpcfg_sk.lpcfg import RuleIndex
-from lpcfg_sk.lpcfg._rules import requested_states, weighted_trees
-from lpcfg_sk.treebank import SymbolTable
+from lpcfg_sk.lpcfg import requested_states
+from lpcfg_sk.treebank import RuleIndex, SymbolTable, weighted_trees
 from tests.reference import lpcfg as reference
 
 

@@ -9,10 +9,10 @@ from sklearn.base import clone
 
 from lpcfg_sk import InsideFeatures, SpectralLPCFG, Treebank, make_parser
 from lpcfg_sk.exceptions import ParseFailureWarning
-from lpcfg_sk.lpcfg import RuleIndex
 from lpcfg_sk.spectral import _decomposition
 from lpcfg_sk.spectral._moments import accumulate_moments, add_moments, solve
 from lpcfg_sk.testing import tree_checks
+from lpcfg_sk.treebank import RuleIndex
 from tests.spectral.conftest import STATES, with_features
 from tests.tolerances import EXACT, SUM
 

@@ -26,8 +26,7 @@ from lpcfg_sk import (
     make_parser,
 )
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.lpcfg import RuleIndex
-from lpcfg_sk.lpcfg._rule_counts import RuleInventory
+from lpcfg_sk.treebank import RuleIndex
 from tests.tolerances import EXACT, SUM
 
 pytestmark = [
@@ -229,7 +228,7 @@ def binary_parts():
 
 def inventory(treebank):
     index = RuleIndex.from_treebank(treebank)
-    return RuleInventory.of_index(index, np.ones(len(treebank)), binarized=True)
+    return index.count(np.ones(len(treebank)), binarized=True)
 
 
 def test_inventories_add_up_to_that_of_the_whole():
@@ -237,7 +236,7 @@ def test_inventories_add_up_to_that_of_the_whole():
     total = inventory(parts[0])
     for part in parts[1:]:
         total = total + inventory(part)
-    for name, expected in inventory(whole)._asdict().items():
+    for name, expected in vars(inventory(whole)).items():
         assert np.array_equal(getattr(total, name), expected), name
 
 
@@ -245,15 +244,15 @@ def test_an_inventory_indexes_a_part_in_its_own_ids():
     whole, parts = binary_parts()
     total, expected = inventory(whole), RuleIndex.from_treebank(whole)
     rows = np.arange(BOUNDS[2], BOUNDS[3])
-    found = total.index(parts[2])
-    for name, array in expected.take(rows)._asdict().items():
+    found = RuleIndex.from_treebank(parts[2], table=total)
+    for name, array in vars(expected.take(rows)).items():
         assert np.array_equal(getattr(found, name), array), name
 
 
 def test_words_without_classes_add_up_too():
     trees = TreeBinarizer().fit_transform(TREES)
     total = inventory(trees[:40]) + inventory(trees[40:])
-    for name, expected in inventory(trees)._asdict().items():
+    for name, expected in vars(inventory(trees)).items():
         assert np.array_equal(getattr(total, name), expected), name
 
 

@@ -1,0 +1,403 @@
+"""Where the rules of binary trees occur: each node knows its own."""
+
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+
+from lpcfg_sk._ragged import find_keys, offsets, ragged_indices
+from lpcfg_sk.treebank._rule_table import (
+    RuleCounts,
+    RuleKeys,
+    RuleTable,
+    lexical_keys,
+    rule_keys,
+    split_lexical_keys,
+    split_rule_keys,
+)
+from lpcfg_sk.treebank._sharded import over_chunks
+from lpcfg_sk.treebank._validation import check_treebank
+
+__all__ = ["RuleIndex", "count_rules", "leaf_tokens"]
+
+
+@dataclass(frozen=True, eq=False)
+class RuleIndex(RuleTable):
+    """Rules of binary trees and their places.
+
+    All learners start from it: nonterminals, words, binary rules a → b c, lexical
+    rules a → x and roots are those that occur, and each node knows its own.
+
+    Attributes
+    ----------
+    nonterminals, words, backoff, rule_parent, rule_left, rule_right, word_offset, \
+lex_word, lex_label, root_label
+        The rules, as in :class:`RuleTable`.
+    node_offsets : ndarray of int64, shape (n_trees + 1,)
+        Tree t has the nodes ``node_offsets[t]:node_offsets[t + 1]``.
+    label, size, parent : ndarray of int32, shape (n_nodes,)
+        Nonterminal, number of nodes below (with itself), and parent within the
+        tree, of each node; preorder.
+    word : ndarray of int32, shape (n_tokens,)
+        Word of each token.
+    rule : ndarray of int32, shape (n_nodes,)
+        Binary rule at each node, -1 at leaves.
+    entry : ndarray of int32, shape (n_nodes,)
+        Lexical rule at each leaf, -1 at other nodes.
+    top : ndarray of int32, shape (n_trees,)
+        Root entry of each tree.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.treebank import RuleIndex
+    >>> index = RuleIndex.from_treebank(Treebank(["(S (D the) (N dog))"]))
+    >>> index.nonterminals, index.words
+    (('D', 'N', 'S'), ('dog', 'the'))
+    >>> index.rule.tolist(), index.entry.tolist()
+    ([0, -1, -1], [-1, 1, 0])
+    """
+
+    node_offsets: np.ndarray
+    label: np.ndarray
+    size: np.ndarray
+    parent: np.ndarray
+    word: np.ndarray
+    rule: np.ndarray
+    entry: np.ndarray
+    top: np.ndarray
+
+    @classmethod
+    def from_treebank(cls, treebank, *, table=None, estimator="RuleIndex"):
+        """Index a treebank of binary trees.
+
+        The treebank keeps its index, so that features and learners share it.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Every row has a tree, every node two children or a word
+            (see :class:`TreeBinarizer`).
+        table : RuleTable, default=None
+            Rules whose ids to use; the trees have no others. The rules of the
+            treebank itself where None.
+        estimator : estimator or str, default="RuleIndex"
+            Name to use in error messages.
+
+        Returns
+        -------
+        RuleIndex
+        """
+        if treebank.rule_index is None:
+            treebank = check_treebank(
+                treebank, estimator=estimator, parsed=True, binary=True
+            )
+            treebank.keep_rule_index(cls._build(treebank))
+        index = treebank.rule_index
+        return index if table is None else index._renumbered(table)
+
+    def _renumbered(self, table):
+        """Return the index in the ids of a table that has all its rules."""
+        if all(map(np.array_equal, self.table().values(), table.table().values())):
+            return self
+        own = RuleKeys(self, table.nonterminals, table.words)
+        new = RuleKeys(table, table.nonterminals, table.words)
+        rule = find_keys(new.rules, own.rules)
+        entry = find_keys(new.entries, own.entries)
+        root = find_keys(new.roots, own.roots)
+        return replace(
+            self,
+            **table.table(),
+            label=own.label[self.label],
+            word=own.word[self.word],
+            rule=np.append(rule, -1).astype(np.int32)[self.rule],
+            entry=np.append(entry, -1).astype(np.int32)[self.entry],
+            top=root.astype(np.int32)[self.top],
+        )
+
+    @classmethod
+    def _build(cls, treebank):
+        nonterminals, label = _used(treebank.labels.strings, treebank.label)
+        backoff = treebank.words.backoff
+        classes = backoff[treebank.word] if backoff is not None else treebank.word
+        words, both = _used(
+            treebank.words.strings, np.concatenate([treebank.word, classes])
+        )
+        word, word_class = np.split(both, 2)
+        if backoff is not None:
+            # A class is its own class, and need not occur as a word itself.
+            backoff = np.arange(len(words), dtype=np.int32)
+            backoff[word] = word_class
+        n_labels = len(nonterminals)
+        inner = np.flatnonzero(treebank.size > 1)
+        left = inner + 1
+        right = left + treebank.size[left]
+        keys = rule_keys(label[inner], label[left], label[right], n_labels)
+        keys, rule = _number(keys, inner, len(label))
+        rules = split_rule_keys(keys, n_labels)
+        leaves = np.flatnonzero(treebank.size == 1)
+        tokens = leaf_tokens(treebank, leaves)
+        keys = lexical_keys(word[tokens], label[leaves], n_labels)
+        keys, entry = _number(keys, leaves, len(label))
+        lex_word, lex_label = split_lexical_keys(keys, n_labels)
+        roots = label[treebank.node_offsets[:-1]]
+        root_label, top = np.unique(roots, return_inverse=True)
+        return cls(
+            nonterminals=nonterminals,
+            words=words,
+            backoff=backoff,
+            rule_parent=rules[0],
+            rule_left=rules[1],
+            rule_right=rules[2],
+            word_offset=offsets(np.bincount(lex_word, minlength=len(words))),
+            lex_word=lex_word,
+            lex_label=lex_label,
+            root_label=root_label,
+            node_offsets=treebank.node_offsets,
+            label=label,
+            size=treebank.size,
+            parent=treebank.parent,
+            word=word,
+            rule=rule,
+            entry=entry,
+            top=top.astype(np.int32),
+        )
+
+    @classmethod
+    def concatenate(cls, indices):
+        """Join indices of trees with the same rules and ids.
+
+        Parameters
+        ----------
+        indices : sequence of RuleIndex
+            At least one.
+
+        Returns
+        -------
+        RuleIndex
+        """
+        names = ("label", "size", "parent", "word", "rule", "entry", "top")
+        columns = {
+            name: np.concatenate([getattr(index, name) for index in indices])
+            for name in names
+        }
+        sizes = np.concatenate([np.diff(index.node_offsets) for index in indices])
+        return replace(indices[0], **columns, node_offsets=offsets(sizes))
+
+    def take(self, rows):
+        """Index some of the trees, with the same rules and ids.
+
+        Parameters
+        ----------
+        rows : ndarray of int or bool
+            Which trees.
+
+        Returns
+        -------
+        RuleIndex
+        """
+        rows = np.arange(self.n_trees)[rows]
+        length = np.diff(self.node_offsets)[rows]
+        nodes = ragged_indices(self.node_offsets[rows], length)
+        # A binary tree with n nodes has (n + 1) / 2 leaves.
+        n_tokens = (np.diff(self.node_offsets) + 1) // 2
+        tokens = ragged_indices(offsets(n_tokens)[rows], n_tokens[rows])
+        columns = {
+            name: getattr(self, name)[nodes]
+            for name in ("label", "size", "parent", "rule", "entry")
+        }
+        return replace(
+            self,
+            **columns,
+            node_offsets=offsets(length),
+            word=self.word[tokens],
+            top=self.top[rows],
+        )
+
+    @property
+    def n_trees(self):
+        """Number of trees."""
+        return len(self.top)
+
+    @property
+    def n_nodes(self):
+        """Number of nodes of all trees."""
+        return len(self.label)
+
+    def count(self, weight=None, *, binarized=False):
+        """Count labels, rules and roots.
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+        binarized : bool, default=False
+            Whether a :class:`TreeBinarizer` made the trees.
+
+        Returns
+        -------
+        RuleCounts
+        """
+        weight = np.ones(self.n_trees) if weight is None else weight
+        return RuleCounts(
+            **self.table(),
+            label_count=self.label_counts(weight),
+            rule_count=self.rule_counts(weight),
+            lexical_count=self.lexical_counts(weight),
+            root_count=self.root_counts(weight),
+            weight=float(weight.sum()),
+            n_trees=self.n_trees,
+            binarized=bool(binarized),
+        )
+
+    def node_weight(self, weight=None):
+        """Return the weight of each node's tree (ones where `weight` is None).
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+
+        Returns
+        -------
+        ndarray of float64
+            One number per node.
+        """
+        if weight is None:
+            return np.ones(self.n_nodes)
+        return np.repeat(np.asarray(weight, float), np.diff(self.node_offsets))
+
+    def label_counts(self, weight=None):
+        """Return how often each nonterminal occurs, with one weight per tree.
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+
+        Returns
+        -------
+        ndarray of float64
+            One number per nonterminal.
+        """
+        return np.bincount(
+            self.label,
+            weights=self.node_weight(weight),
+            minlength=len(self.nonterminals),
+        )
+
+    def rule_counts(self, weight=None):
+        """Return how often each binary rule occurs, with one weight per tree.
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+
+        Returns
+        -------
+        ndarray of float64
+            One number per binary rule.
+        """
+        inner = self.rule >= 0
+        return np.bincount(
+            self.rule[inner],
+            weights=self.node_weight(weight)[inner],
+            minlength=self.n_rules,
+        )
+
+    def lexical_counts(self, weight=None):
+        """Return how often each lexical rule occurs, with one weight per tree.
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+
+        Returns
+        -------
+        ndarray of float64
+            One number per lexical rule.
+        """
+        leaf = self.entry >= 0
+        return np.bincount(
+            self.entry[leaf],
+            weights=self.node_weight(weight)[leaf],
+            minlength=len(self.lex_label),
+        )
+
+    def root_counts(self, weight=None):
+        """Return how often each root entry occurs, with one weight per tree.
+
+        Parameters
+        ----------
+        weight : ndarray of float64, shape (n_trees,), default=None
+            Weight of each tree.
+
+        Returns
+        -------
+        ndarray of float64
+            One number per root entry.
+        """
+        weight = np.ones(self.n_trees) if weight is None else weight
+        return np.bincount(self.top, weights=weight, minlength=len(self.root_label))
+
+
+def count_rules(X, weight=None, *, estimator="count_rules", n_jobs=None):
+    """Count the rules of all trees.
+
+    Parameters
+    ----------
+    X : Treebank or ShardedTreebank
+        Binary trees.
+    weight : ndarray of float64, shape (n_trees,), default=None
+        Weight of each tree.
+    estimator : estimator or str, default="count_rules"
+        Name to use in error messages.
+    n_jobs : int, default=None
+        Number of chunks to count at the same time.
+
+    Returns
+    -------
+    RuleCounts
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.treebank import count_rules
+    >>> count_rules(Treebank(["(S (A x) (A y))"])).rule_count.tolist()
+    [1.0]
+    """
+
+    def count(treebank, weight):
+        index = RuleIndex.from_treebank(treebank, estimator=estimator)
+        return index.count(weight, binarized=treebank.binarized)
+
+    return reduce(
+        RuleCounts.__add__,
+        over_chunks(count, X.without_blocks(), weight, n_jobs=n_jobs),
+    )
+
+
+def _number(keys, nodes, n_nodes):
+    """Return the keys that occur, and their numbers at nodes (-1 elsewhere)."""
+    keys, numbers = np.unique(keys, return_inverse=True)
+    column = np.full(n_nodes, -1, dtype=np.int32)
+    column[nodes] = numbers
+    return keys, column
+
+
+def _used(strings, ids):
+    """Return the strings that occur, sorted, and the ids among them."""
+    used = np.unique(ids)
+    names = [strings[i] for i in used.tolist()]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    mapping = np.full(len(strings), -1, dtype=np.int32)
+    mapping[used[order]] = np.arange(len(used), dtype=np.int32)
+    return tuple(names[i] for i in order), mapping[ids]
+
+
+def leaf_tokens(treebank, leaves):
+    """Return the position of each leaf's token in the token columns."""
+    tree = np.searchsorted(treebank.node_offsets, leaves, side="right") - 1
+    return treebank.token_offsets[tree] + treebank.start[leaves]

@@ -1,0 +1,237 @@
+"""The rules of binary trees, and how often each of them occurs."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from lpcfg_sk._ragged import offsets
+
+__all__ = ["RuleCounts", "RuleKeys", "RuleTable", "lexical_keys", "rule_keys"]
+
+
+def rule_keys(parent, left, right, n_labels):
+    """Return one integer per rule a → b c, (a·N + b)·N + c.
+
+    Parameters
+    ----------
+    parent, left, right : ndarray of int
+        Label ids, -1 for unknown labels.
+    n_labels : int
+        Number of labels N.
+
+    Returns
+    -------
+    ndarray of int64
+        Increasing in (a, b, c); -1 where an id is negative.
+    """
+    n = np.int64(n_labels)
+    a, b, c = (np.asarray(ids, dtype=np.int64) for ids in (parent, left, right))
+    return np.where((a >= 0) & (b >= 0) & (c >= 0), (a * n + b) * n + c, -1)
+
+
+def lexical_keys(word, label, n_labels):
+    """Return one integer per lexical rule a → x, x·N + a.
+
+    Parameters
+    ----------
+    word, label : ndarray of int
+        Ids of words and labels, -1 for unknown ones.
+    n_labels : int
+        Number of labels N.
+
+    Returns
+    -------
+    ndarray of int64
+        Increasing in (x, a); -1 where an id is negative.
+    """
+    x, a = np.asarray(word, dtype=np.int64), np.asarray(label, dtype=np.int64)
+    return np.where((x >= 0) & (a >= 0), x * np.int64(n_labels) + a, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class RuleTable:
+    """Symbols and rules of binary trees.
+
+    Attributes
+    ----------
+    nonterminals : tuple of str
+        Labels that occur, sorted.
+    words : tuple of str
+        Words that occur and their signature classes, sorted.
+    backoff : ndarray of int32, shape (n_words,), or None
+        The signature class of each word, None without :class:`RareWords`.
+    rule_parent, rule_left, rule_right : ndarray of int32, shape (n_rules,)
+        Binary rules, sorted.
+    word_offset : ndarray of int64, shape (n_words + 1,)
+        Lexical rules of word x are ``word_offset[x]:word_offset[x + 1]``.
+    lex_word, lex_label : ndarray of int32, shape (n_entries,)
+        Lexical rules, sorted by (word, label).
+    root_label : ndarray of int32, shape (n_roots,)
+        Nonterminals at roots, sorted.
+    """
+
+    nonterminals: tuple
+    words: tuple
+    backoff: np.ndarray | None
+    rule_parent: np.ndarray
+    rule_left: np.ndarray
+    rule_right: np.ndarray
+    word_offset: np.ndarray
+    lex_word: np.ndarray
+    lex_label: np.ndarray
+    root_label: np.ndarray
+
+    @property
+    def n_rules(self):
+        """Number of binary rules."""
+        return len(self.rule_parent)
+
+    @property
+    def occurs_below(self):
+        """Boolean array: which nonterminals are the child of another node."""
+        below = np.zeros(len(self.nonterminals), dtype=bool)
+        below[self.rule_left] = below[self.rule_right] = True
+        return below
+
+    def table(self):
+        """Return the fields of the table alone, as a dict."""
+        return {field.name: getattr(self, field.name) for field in fields(RuleTable)}
+
+
+@dataclass(frozen=True, eq=False)
+class RuleCounts(RuleTable):
+    """Rules and how often they occur, without the trees.
+
+    Counts add up: those of two treebanks make those of both together.
+
+    Attributes
+    ----------
+    nonterminals, words, backoff, rule_parent, rule_left, rule_right, word_offset, \
+lex_word, lex_label, root_label
+        The rules, as in :class:`RuleTable`.
+    label_count, rule_count, lexical_count, root_count : ndarray of float64
+        Weight of the occurrences of each.
+    weight : float
+        Total weight of the trees.
+    n_trees : int
+        Number of trees.
+    binarized : bool
+        Whether a :class:`TreeBinarizer` made them.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.treebank import RuleIndex
+    >>> one = RuleIndex.from_treebank(Treebank(["(S (A x) (A y))"])).count()
+    >>> two = RuleIndex.from_treebank(Treebank(["(S (A x) (B z))"])).count()
+    >>> (one + two).nonterminals, (one + two).label_count.tolist()
+    (('A', 'B', 'S'), [3.0, 1.0, 2.0])
+    """
+
+    label_count: np.ndarray
+    rule_count: np.ndarray
+    lexical_count: np.ndarray
+    root_count: np.ndarray
+    weight: float
+    n_trees: int
+    binarized: bool
+
+    def __add__(self, other):
+        """Join two counts; ids are those of all symbols together."""
+        nonterminals = tuple(sorted({*self.nonterminals, *other.nonterminals}))
+        words = tuple(sorted({*self.words, *other.words}))
+        counts = (self, other)
+        keys = [RuleKeys(part, nonterminals, words) for part in counts]
+        backoff = None
+        if self.backoff is not None and other.backoff is not None:
+            backoff = np.arange(len(words), dtype=np.int32)
+            for part, key in zip(counts, keys, strict=True):
+                backoff[key.word] = key.word[part.backoff]
+        n_labels = len(nonterminals)
+        _, label_count = _add([k.label for k in keys], [c.label_count for c in counts])
+        rules, rule_count = _add(
+            [k.rules for k in keys], [c.rule_count for c in counts]
+        )
+        entries, lexical_count = _add(
+            [k.entries for k in keys], [c.lexical_count for c in counts]
+        )
+        roots, root_count = _add(
+            [k.roots for k in keys], [c.root_count for c in counts]
+        )
+        parent, left, right = split_rule_keys(rules, n_labels)
+        lex_word, lex_label = split_lexical_keys(entries, n_labels)
+        return RuleCounts(
+            nonterminals=nonterminals,
+            words=words,
+            backoff=backoff,
+            rule_parent=parent,
+            rule_left=left,
+            rule_right=right,
+            word_offset=offsets(np.bincount(lex_word, minlength=len(words))),
+            lex_word=lex_word,
+            lex_label=lex_label,
+            root_label=roots.astype(np.int32),
+            label_count=label_count,
+            rule_count=rule_count,
+            lexical_count=lexical_count,
+            root_count=root_count,
+            weight=self.weight + other.weight,
+            n_trees=self.n_trees + other.n_trees,
+            binarized=self.binarized and other.binarized,
+        )
+
+
+class RuleKeys:
+    """Ids and keys of the rules of a table over other symbols.
+
+    Parameters
+    ----------
+    table : RuleTable
+        The rules.
+    nonterminals, words : sequence of str
+        The other symbols; they include those of the table.
+
+    Attributes
+    ----------
+    label, word : ndarray of int32
+        New id of each nonterminal and word of the table.
+    rules, entries, roots : ndarray of int64
+        New keys of the binary rules, lexical rules and roots.
+    """
+
+    def __init__(self, table, nonterminals, words):
+        n_labels = len(nonterminals)
+        self.label = _positions(table.nonterminals, nonterminals)
+        self.word = _positions(table.words, words)
+        rules = (table.rule_parent, table.rule_left, table.rule_right)
+        self.rules = rule_keys(*(self.label[part] for part in rules), n_labels)
+        self.entries = lexical_keys(
+            self.word[table.lex_word], self.label[table.lex_label], n_labels
+        )
+        self.roots = self.label[table.root_label].astype(np.int64)
+
+
+def _positions(strings, table):
+    position = {s: i for i, s in enumerate(table)}
+    return np.fromiter((position[s] for s in strings), np.int32, count=len(strings))
+
+
+def _add(keys, counts):
+    """Union of keys, and the sums of their counts."""
+    union = np.union1d(*keys)
+    total = np.zeros(len(union))
+    for part, count in zip(keys, counts, strict=True):
+        total[np.searchsorted(union, part)] += count
+    return union, total
+
+
+def split_rule_keys(keys, n_labels):
+    """Return the ids a, b, c of rules, see :func:`rule_keys`."""
+    pair, right = np.divmod(keys, n_labels)
+    parent, left = np.divmod(pair, n_labels)
+    return [ids.astype(np.int32) for ids in (parent, left, right)]
+
+
+def split_lexical_keys(keys, n_labels):
+    """Return the ids x, a of lexical rules, see :func:`lexical_keys`."""
+    return [ids.astype(np.int32) for ids in np.divmod(keys, n_labels)]
