@@ -5,14 +5,19 @@ are joined in the order of the chunks: the same bits come out on one core, on tw
 or on a cluster (``joblib.parallel_config(backend="dask")``).
 """
 
+import os
+import tempfile
+import uuid
 from functools import cache
+from typing import NamedTuple
 
+import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["CHUNK_WORK", "Resident", "cut_by_work", "map_chunks", "sum_over_chunks"]
+__all__ = ["CHUNK_WORK", "Resident", "Spool", "cut_by_work", "map_chunks"]
 
 #: Nodes (or units of like cost) in a chunk: long enough that starting a task is
 #: free, short enough that two cores share even a small treebank.
@@ -56,8 +61,8 @@ class Resident:
 
     As an item of a chunk it stands for its value. Threads share it; a Dask cluster
     is sent it once, where it is first needed, and keeps it as long as this object
-    lives. For data that many iterations go through; what only one call needs had
-    better be part of the function or the chunk.
+    lives. It is meant for data that many iterations go through; what only one call
+    needs should be part of the function or the chunk.
 
     Parameters
     ----------
@@ -87,6 +92,72 @@ class Resident:
         return self._kept[1]
 
 
+class _Stored(NamedTuple):
+    """A value in a temporary file; as an item of a chunk it stands for the value."""
+
+    path: str
+
+    def load(self):
+        """Read the value."""
+        return joblib.load(self.path)
+
+
+class Spool:
+    """Where one pass over a corpus leaves what later passes need.
+
+    Values are kept in memory, or in temporary files that are removed at the end.
+
+    Parameters
+    ----------
+    on_disk : bool
+        Whether to use files, which workers must be able to see.
+
+    Examples
+    --------
+    >>> from lpcfg_sk._parallel import Spool, map_chunks
+    >>> with Spool(on_disk=True) as spool:
+    ...     kept = [spool.keep([1, 2]), spool.keep([3])]
+    ...     list(map_chunks(sum, [(value,) for value in kept]))
+    [3, 3]
+    """
+
+    def __init__(self, on_disk):
+        self._folder = None
+        if on_disk:
+            self._folder = tempfile.TemporaryDirectory(prefix="lpcfg_sk-")
+        self.path = None if self._folder is None else self._folder.name
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def __getstate__(self):
+        # A worker writes to the folder, and does not remove it.
+        return {"path": self.path, "_folder": None}
+
+    def keep(self, value):
+        """Keep a value.
+
+        Parameters
+        ----------
+        value : object
+            Anything that can be pickled.
+
+        Returns
+        -------
+        item : object
+            Stands for the value in calls of :func:`map_chunks`.
+        """
+        if self.path is None:
+            return Resident(value)
+        stored = _Stored(os.path.join(self.path, uuid.uuid4().hex))
+        joblib.dump(value, stored.path)
+        return stored
+
+
 class _Shared:
     """A function with what it refers to, as one argument of each call.
 
@@ -102,6 +173,7 @@ class _Shared:
 
 
 def _run(shared, *chunk):
+    chunk = [item.load() if isinstance(item, _Stored) else item for item in chunk]
     with one_blas_thread():
         return shared.func(*chunk)
 
@@ -114,10 +186,10 @@ def map_chunks(func, chunks, *, n_jobs=None):
     func : callable
         Called with the items of a chunk; releases the GIL in its kernels. It may run
         in another process, so what it finds must be in what it returns. What it
-        refers to is sent once a call.
+        refers to is sent once per call.
     chunks : iterable of tuple
-        Arguments of each call; a :class:`Resident` among them is replaced by its
-        value.
+        Arguments of each call; a :class:`Resident`, or what a :class:`Spool` keeps,
+        is replaced by its value.
     n_jobs : int, default=None
         As in joblib; None means 1 unless a ``joblib.parallel_config`` says more.
 
@@ -144,40 +216,6 @@ def _resolve(item, client):
     if not isinstance(item, Resident):
         return item
     return item.value if client is None else item.on(client)
-
-
-def sum_over_chunks(func, chunks, *, n_jobs=None):
-    """Add the statistics of all chunks, in the order of the chunks.
-
-    Parameters
-    ----------
-    func : callable
-        Returns a tuple of arrays, new for each call.
-    chunks : iterable of tuple
-        Arguments of each call.
-    n_jobs : int, default=None
-        As in joblib.
-
-    Returns
-    -------
-    total : tuple of ndarray
-        Elementwise sums; None where there is no chunk.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lpcfg_sk._parallel import sum_over_chunks
-    >>> sum_over_chunks(lambda a, b: (np.arange(a, b).sum(),), [(0, 3), (3, 5)])
-    (np.int64(10),)
-    """
-    total = None
-    for part in map_chunks(func, chunks, n_jobs=n_jobs):
-        if total is None:
-            total = list(part)
-        else:
-            for i, array in enumerate(part):
-                total[i] += array
-    return None if total is None else tuple(total)
 
 
 def one_blas_thread():

@@ -1,26 +1,46 @@
 """L-PCFGs by expectation maximisation."""
 
 import sys
-import tempfile
 import warnings
-from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk._validation import N_STATES, HasMethods, Interval, StrOptions, fit_context
-from lpcfg_sk.em._heldout import HeldOut, merge_equal_trees
-from lpcfg_sk.em._sharded import ShardedTask
-from lpcfg_sk.em._task import LEARNER, WARM, Task
-from lpcfg_sk.exceptions import ConvergenceWarning
-from lpcfg_sk.lpcfg._maximization import coarse_pcfg
-from lpcfg_sk.lpcfg._rule_counts import shard_weights, take_inventory
-from lpcfg_sk.lpcfg._rules import RuleIndex, weighted_trees
-from lpcfg_sk.treebank._sharded import ShardedTreebank
+from lpcfg_sk._parallel import Spool
+from lpcfg_sk._validation import (
+    N_STATES,
+    HasMethods,
+    Interval,
+    StrOptions,
+    fit_context,
+)
+from lpcfg_sk.em._expectation import ExpectedCounts
+from lpcfg_sk.em._held_out import HeldOut
+from lpcfg_sk.em._start import (
+    from_grammar,
+    last_parameters,
+    n_supported_states,
+    perturbed,
+)
+from lpcfg_sk.em._training_trees import TrainingTrees
+from lpcfg_sk.exceptions import ConvergenceWarning, NotFittedError
+from lpcfg_sk.lpcfg import (
+    LPCFG,
+    Layout,
+    coarse_pcfg,
+    grammar_of_parameters,
+    maximize,
+)
+from lpcfg_sk.treebank import weighted_trees
 
 __all__ = ["EMLPCFG"]
+
+#: Starts that are not seeds: the last fit, and another learner.
+_LAST_FIT, _LEARNER = "last fit", "learner"
 
 
 class EMLPCFG(BaseLPCFG):
@@ -152,7 +172,7 @@ default="auto"
         **BaseLPCFG._parameter_constraints,
     }
 
-    #: Who interrupts a long fit gets the model of the last iteration.
+    #: An interrupted fit leaves the model of the last iteration.
     _keeps_interrupted_model = True
 
     def __init__(
@@ -206,8 +226,8 @@ default="auto"
         ----------
         X : Treebank, ShardedTreebank or iterable of trees
             Binary trees over pre-terminals (see :class:`TreeBinarizer`). Shards are
-            turned into temporary files once, which each iteration reads; at most
-            20,000 of their trees are held out.
+            turned into temporary files once, which each iteration reads. At most
+            20,000 trees are held out.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_trees,), default=None
@@ -217,16 +237,13 @@ default="auto"
         -------
         self : EMLPCFG
         """
-        if isinstance(X, ShardedTreebank):
-            with tempfile.TemporaryDirectory(prefix="lpcfg_sk-em-") as folder:
-                self._fit_task(self._sharded_task(X, sample_weight, folder))
-        else:
-            X, weight = weighted_trees(X, sample_weight, self)
-            index = RuleIndex.from_treebank(X)
-            rows, weight = merge_equal_trees(index, weight)
-            X, index = X[rows], index.take(rows)
-            coarse = coarse_pcfg(index, weight=weight, alpha=self.lexicon_alpha)
-            self._fit_task(Task(self, X, index, weight, coarse))
+        X, weight = weighted_trees(X, sample_weight, self)
+        # What a corpus of several chunks leaves for later passes goes to files.
+        with Spool(on_disk=len(X.chunk_offsets) > 2) as spool:
+            trees = TrainingTrees.from_corpus(
+                X, weight, spool, estimator=self, n_jobs=self.n_jobs
+            )
+            self._fit_trees(trees)
         if not self.converged_ and self.tol is not None:
             warnings.warn(
                 f"EM did not converge in {self.max_iter} iterations; increase max_iter "
@@ -236,71 +253,27 @@ default="auto"
             )
         return self
 
-    def _sharded_task(self, X, sample_weight, folder):
-        weights = shard_weights(X, sample_weight, self)
-        index = take_inventory(X, weights, self, n_jobs=self.n_jobs)
-        coarse = coarse_pcfg(index, alpha=self.lexicon_alpha)
-        return ShardedTask(self, X, weights, index, coarse, folder, "weight", {})
-
-    def _fit_task(self, task):
+    def _fit_trees(self, trees):
+        """Run EM from all starts, for as long as held-out trees gain."""
         rng = check_random_state(self.random_state)
         seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init)
+        starts, parts = [_LEARNER], None
         if self.warm_start and hasattr(self, "grammar_"):
-            self._train(task, [WARM], None)
-            return
-        starts, n_states = [LEARNER], None
-        if self.init == "perturb":
-            starts, n_states = seeds.tolist(), task.n_states
-        parts = None
-        if self.validation_fraction is not None:
-            parts = task.hold_out(self.validation_fraction, rng)
-        if parts is None:
-            self._train(task, starts, n_states)
-        else:
-            self._train_for_chosen_time(task, starts, n_states, *parts)
-
-    def _train(self, task, starts, n_states):
-        """Run EM from each start until it converges, and keep the likeliest."""
-        best = None
-        for start in starts:
-            run = task.run(start, n_states)
-            watch = _Watch(self.tol, self.n_iter_no_change)
-            converged = False
-            with self._interruptible(task, run):
-                while not converged and len(run.lower_bounds) < self.max_iter:
-                    self._step(run)
-                    converged = watch.is_idle(run.lower_bounds[-1])
-            if best is None or run.lower_bounds[-1] > best.lower_bounds[-1]:
-                best, self.converged_ = run, converged
-        self.validation_scores_ = []
-        self._publish(task, best)
-
-    def _train_for_chosen_time(self, task, starts, n_states, training, validation):
-        """Choose start and number of iterations by held-out trees, then use all."""
-        best = (-np.inf, None, None, None)
-        for start in starts:
-            run = training.run(start, n_states)
-            held_out = HeldOut(
-                validation.index,
-                training.index,
-                run.layout,
-                validation.weight,
-                training.weight,
-                self.lexicon_alpha,
-            )
-            watch = _Watch(self.tol, self.n_iter_no_change)
-            scores, converged = [], False
-            with self._interruptible(training, run):
-                while not converged and len(scores) < self.max_iter:
-                    self._step(run)
-                    scores.append(held_out.score(run.estimates, run.totals))
-                    converged = watch.is_idle(scores[-1])
-                    if self.verbose:
-                        sys.stderr.write(f"  held-out trees {scores[-1]:.4f}\n")
-            if max(scores) > best[0]:
-                best = (max(scores), start, scores, converged)
-        _, start, scores, converged = best
-        if scores is None:
+            starts = [_LAST_FIT]
+        elif self.init == "perturb":
+            starts = seeds.tolist()
+        if starts != [_LAST_FIT] and self.validation_fraction is not None:
+            parts = trees.hold_out(self.validation_fraction, rng)
+        if parts is not None:
+            training, held_out = parts
+            runs = [self._run(training, start, trees, held_out) for start in starts]
+            best = int(np.argmax([max(run.scores) for run in runs]))
+            if max(runs[best].scores) > -np.inf:
+                n_iter = int(np.argmax(runs[best].scores)) + 1
+                run = self._run(trees, starts[best], trees, max_iter=n_iter, tol=None)
+                run.scores, run.converged = runs[best].scores, runs[best].converged
+                self._publish(trees, run, trees)
+                return
             warnings.warn(
                 "Held-out trees have probability zero from the first iteration on, so "
                 "they cannot choose the number of iterations; EM runs until `tol` "
@@ -308,63 +281,172 @@ default="auto"
                 ConvergenceWarning,
                 stacklevel=3,
             )
-            self._train(task, starts, n_states)
-            return
-        run = task.run(start, n_states)
-        with self._interruptible(task, run):
-            for _ in range(int(np.argmax(scores)) + 1):
-                self._step(run)
-        self.validation_scores_ = scores
-        self.converged_ = converged
-        self._publish(task, run)
+        runs = [self._run(trees, start, trees) for start in starts]
+        best = max(runs, key=lambda run: run.lower_bounds[-1])
+        self._publish(trees, best, trees)
 
-    def _step(self, run):
-        """Do one iteration."""
-        run.step()
-        if self.verbose:
-            sys.stderr.write(
-                f"EMLPCFG iteration {len(run.lower_bounds)}: mean log likelihood "
-                f"{run.lower_bounds[-1]:.4f}\n"
-            )
+    def _run(self, trees, start, all_trees, held_out=None, **limits):
+        """Run EM from one start: E-step, M-step, until the score stops growing.
 
-    @contextmanager
-    def _interruptible(self, task, run):
-        """Leave the model of the last iteration if the user interrupts."""
+        `limits` are other values of `max_iter` and `tol`; `all_trees`, with those
+        held out, tell the numbers of states.
+        """
+        limits = {"max_iter": self.max_iter, "tol": self.tol, **limits}
+        run = _Run(*self._start(start, trees, all_trees))
+        e_step = ExpectedCounts(trees, run.layout, n_jobs=self.n_jobs)
+        if held_out is not None:
+            held_out = HeldOut(*held_out, trees.rules, run.layout, self.lexicon_alpha)
+        best, n_idle = -np.inf, 0
         try:
-            yield
+            while len(run.lower_bounds) < limits["max_iter"]:
+                counts, log_likelihood, lost = e_step(run.parameters)
+                if lost > 0:
+                    raise ValueError(
+                        f"Trees with {lost:g} of the weight {trees.rules.weight:g} "
+                        "have probability zero under the starting point; start from "
+                        "one that can generate them."
+                    )
+                totals = maximize(
+                    trees.rules,
+                    run.layout,
+                    counts,
+                    parameters=run.parameters,
+                    smoothing=self.smoothing,
+                )
+                e_step.recycle(run.parameters)
+                run.update(counts, totals, float(log_likelihood / trees.rules.weight))
+                score = run.lower_bounds[-1]
+                if held_out is not None:
+                    score = held_out.score(run.parameters, run.totals)
+                    run.scores.append(score)
+                self._report(run)
+                n_idle += 1
+                if limits["tol"] is not None and score > best + limits["tol"]:
+                    best, n_idle = score, 0
+                if limits["tol"] is not None and n_idle >= self.n_iter_no_change:
+                    run.converged = True
+                    break
         except KeyboardInterrupt:
             if run.totals is not None:
-                self.converged_ = False
-                self.validation_scores_ = []
-                self._publish(task, run)
+                run.scores, run.converged = [], False
+                self._publish(trees, run, all_trees)
             raise
+        return run
 
-    def _publish(self, task, run):
+    def _start(self, start, trees, all_trees):
+        """Return the layout and the parameters of a start: a seed, or a model."""
+        rules = trees.rules
+        if start not in (_LAST_FIT, _LEARNER):
+            layout = Layout.build(rules, n_supported_states(self.m, all_trees.rules))
+            return layout, perturbed(rules, layout, np.random.RandomState(start))
+        last = start == _LAST_FIT
+        grammar = self.grammar_ if last else _learner_grammar(self.init, trees)
+        m = grammar.m
+        layout = Layout.build(rules, [m.get(a, 1) for a in rules.nonterminals])
+        parameters = None
+        if last:
+            parameters = last_parameters(rules, layout, grammar, self._emissions)
+        if parameters is None:
+            parameters = from_grammar(rules, layout, grammar)
+        return layout, parameters
+
+    def _report(self, run):
+        """Report an iteration, and a likelihood that fell."""
+        n_iter = len(run.lower_bounds)
+        if self.verbose:
+            held_out = f", held-out trees {run.scores[-1]:.4f}" if run.scores else ""
+            sys.stderr.write(
+                f"EMLPCFG iteration {n_iter}: mean log likelihood "
+                f"{run.lower_bounds[-1]:.4f}{held_out}\n"
+            )
+        if self.smoothing > 0 or n_iter < 2:
+            return
+        before, now = run.lower_bounds[-2:]
+        if now < before - 1e-9 * abs(before):
+            warnings.warn(
+                f"The likelihood fell by {before - now:.3g} in iteration {n_iter - 1}, "
+                "which EM should never do; the parameters may have lost too many "
+                "digits.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def _publish(self, trees, run, all_trees):
         """Make the model of a run that of the estimator."""
-        grammar = run.grammar(self.lexicon_alpha)
+        rules, alpha = trees.rules, self.lexicon_alpha
+        grammar = grammar_of_parameters(
+            rules, run.layout, run.parameters, run.totals, alpha=alpha
+        )
         self.m_ = grammar.m
         self.lower_bounds_ = run.lower_bounds
         self.lower_bound_ = run.lower_bounds[-1]
         self.n_iter_ = len(run.lower_bounds)
-        index = run.index
-        self._emissions = (index.lex_word, index.lex_label, run.estimates.lexical)
-        self._set_model(grammar, task.coarse, task)
+        self.converged_ = run.converged
+        self.validation_scores_ = run.scores
+        self._emissions = (rules.lex_word, rules.lex_label, run.parameters.lexical)
+        self._set_model(grammar, coarse_pcfg(all_trees.rules, alpha=alpha), rules)
 
 
-class _Watch:
-    """Tells when a score has stopped growing."""
+class _Run:
+    """One run of EM: its parameters, and how it went.
 
-    def __init__(self, tol, patience):
-        self.tol = tol
-        self.patience = patience
-        self.reached = -np.inf
-        self.idle = 0
+    Attributes
+    ----------
+    layout : Layout
+        Where parameters lie.
+    parameters : Estimates
+        The current parameters.
+    totals : ndarray of float64 or None
+        Expected counts of the states, None before the first iteration.
+    lower_bounds : list of float
+        Mean log likelihood of a tree before each iteration.
+    scores : list of float
+        Mean log probability of a held-out tree after each iteration.
+    converged : bool
+        Whether the score stopped growing.
+    """
 
-    def is_idle(self, score):
-        """Return whether the last scores did not gain `tol` together."""
-        if self.tol is None:
-            return False
-        self.idle += 1
-        if score > self.reached + self.tol:
-            self.reached, self.idle = score, 0
-        return self.idle >= self.patience
+    def __init__(self, layout, parameters):
+        self.layout = layout
+        self._state = (parameters, None)
+        self.lower_bounds = []
+        self.scores = []
+        self.converged = False
+
+    @property
+    def parameters(self):
+        """The current parameters."""
+        return self._state[0]
+
+    @property
+    def totals(self):
+        """Expected counts of the states."""
+        return self._state[1]
+
+    def update(self, parameters, totals, lower_bound):
+        """Take the parameters of the next iteration."""
+        # One assignment: an interrupt finds either the old or the new state.
+        self._state = (parameters, totals)
+        self.lower_bounds.append(lower_bound)
+
+
+def _learner_grammar(learner, trees):
+    """Return the grammar of a learner, which is fitted if need be."""
+    try:
+        check_is_fitted(learner)
+    except NotFittedError:
+        X, weight = trees.corpus()
+        learner = clone(learner).fit(X, sample_weight=weight)
+    grammar = getattr(learner, "grammar_", None)
+    if not isinstance(grammar, LPCFG):
+        raise TypeError(
+            "init must be a learner whose grammar_ is an LPCFG, got "
+            f"{type(learner).__name__}."
+        )
+    if grammar.arrays.is_signed:
+        raise ValueError(
+            f"init={type(learner).__name__} gives a grammar with negative "
+            "parameters, from which EM cannot start; use a learner of "
+            "probabilities, such as PivotLPCFG or PCFG."
+        )
+    return grammar

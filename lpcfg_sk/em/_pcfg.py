@@ -4,14 +4,8 @@ from numbers import Real
 
 from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk._validation import Interval, fit_context
-from lpcfg_sk.lpcfg._maximization import coarse_pcfg
-from lpcfg_sk.lpcfg._rule_counts import (
-    RuleInventory,
-    shard_weights,
-    take_inventory,
-)
-from lpcfg_sk.lpcfg._rules import RuleIndex, weighted_trees
-from lpcfg_sk.treebank._sharded import ShardedTreebank
+from lpcfg_sk.lpcfg import coarse_pcfg
+from lpcfg_sk.treebank import count_rules, weighted_trees
 
 __all__ = ["PCFG"]
 
@@ -147,12 +141,8 @@ default="auto"
         return self._learn(counts)
 
     def _count(self, X, sample_weight):
-        if isinstance(X, ShardedTreebank):
-            weights = shard_weights(X, sample_weight, self)
-            return take_inventory(X, weights, self, n_jobs=self.n_jobs)
         X, weight = weighted_trees(X, sample_weight, self)
-        index = RuleIndex.from_treebank(X)
-        return RuleInventory.of_index(index, weight, binarized=X.binarized)
+        return count_rules(X, weight, estimator=self, n_jobs=self.n_jobs)
 
     def _learn(self, counts):
         grammar = coarse_pcfg(counts, alpha=self.smoothing)

@@ -1,6 +1,6 @@
 """Where the rules of binary trees occur: each node knows its own."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 
 import numpy as np
@@ -162,6 +162,11 @@ lex_word, lex_label, root_label
             entry=entry,
             top=top.astype(np.int32),
         )
+
+    def columns(self):
+        """Return the fields of nodes and trees alone, as a dict."""
+        names = {field.name for field in fields(self)} - self.table().keys()
+        return {name: getattr(self, name) for name in sorted(names)}
 
     @classmethod
     def concatenate(cls, indices):

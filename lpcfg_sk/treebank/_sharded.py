@@ -158,6 +158,11 @@ class ShardedTreebank(Sequence):
     def __iter__(self):
         return (tree for treebank in self.chunks() for tree in treebank)
 
+    @property
+    def chunk_offsets(self):
+        """Each shard is a chunk, so the same as `offsets`."""
+        return self.offsets
+
     def chunks(self):
         """Open one shard after the other.
 
@@ -271,13 +276,11 @@ def over_chunks(func, X, *columns, n_jobs=None):
             raise
 
     # Workers open the files of shards themselves.
-    sharded = isinstance(X, ShardedTreebank)
-    chunks = X._shards if sharded else list(X.chunks())
-    bounds = X.offsets if sharded else offsets([len(chunk) for chunk in chunks])
+    chunks = X._shards if isinstance(X, ShardedTreebank) else X.chunks()
     pieces = [
         [
             np.ones(end - begin) if column is None else column[begin:end]
-            for begin, end in pairwise(bounds.tolist())
+            for begin, end in pairwise(X.chunk_offsets.tolist())
         ]
         for column in columns
     ]

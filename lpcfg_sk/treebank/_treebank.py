@@ -372,6 +372,14 @@ class Treebank(TreebankFiles, Sequence):
     def __iter__(self):
         return (self._tree(row) for row in range(len(self)))
 
+    @property
+    def chunk_offsets(self):
+        """Chunk i has the rows ``chunk_offsets[i]:chunk_offsets[i + 1]``."""
+        if self.n_nodes + self.n_tokens <= _CHUNK_SIZE:
+            return np.array([0, len(self)])
+        work = np.diff(self.node_offsets) + self.lengths
+        return np.array([0, *(end for _, end in cut_by_work(work, _CHUNK_SIZE))])
+
     def chunks(self):
         """Cut the rows into views of bounded size.
 
@@ -383,10 +391,10 @@ class Treebank(TreebankFiles, Sequence):
         treebanks : iterator of Treebank
             One, the treebank itself, unless it has millions of nodes.
         """
-        if self.n_nodes + self.n_tokens <= _CHUNK_SIZE:
+        bounds = self.chunk_offsets.tolist()
+        if len(bounds) == 2:
             return iter([self])
-        work = np.diff(self.node_offsets) + self.lengths
-        return (self[begin:end] for begin, end in cut_by_work(work, _CHUNK_SIZE))
+        return (self[begin:end] for begin, end in pairwise(bounds))
 
     def without_blocks(self):
         """Leave out node features.

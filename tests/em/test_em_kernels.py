@@ -8,13 +8,10 @@ from lpcfg_sk import Treebank
 from lpcfg_sk._kernels._em import schedule
 from lpcfg_sk._kernels._products import add_product, multiply_rows
 from lpcfg_sk._kernels._tree_inside_outside import contract, contract_down, rescale
-from lpcfg_sk.em._statistics import ExpectedCounts
-from lpcfg_sk.lpcfg._maximization import (
-    Estimates,
-    Layout,
-    grammar_of_parameters,
-    maximize,
-)
+from lpcfg_sk._parallel import Spool
+from lpcfg_sk.em._expectation import ExpectedCounts
+from lpcfg_sk.em._training_trees import TrainingTrees
+from lpcfg_sk.lpcfg import Estimates, Layout, grammar_of_parameters, maximize
 from lpcfg_sk.treebank import RuleIndex
 from tests.reference import lpcfg as reference
 from tests.tolerances import EXACT
@@ -89,6 +86,14 @@ def random_index(seed, n=40, size=6):
     return RuleIndex.from_treebank(Treebank(trees)), trees
 
 
+def statistics_of(index, layout, weight, **options):
+    """E-step over the trees of an index as they are, equal ones not merged."""
+    spool = Spool(on_disk=False)
+    kept = spool.keep((index.columns(), weight, np.arange(index.n_trees)))
+    trees = TrainingTrees(None, [(kept, index.count(weight))], spool)
+    return ExpectedCounts(trees, layout, **options)
+
+
 def test_schedule_is_bottom_up_and_by_rule(seed):
     index, _ = random_index(seed)
     order, bounds = schedule(
@@ -125,7 +130,7 @@ def test_expected_counts_equal_the_sum_over_annotations(case):
     index, trees = random_index(case, n=12, size=3)
     layout, estimates = random_estimates(rng, index)
     weight = rng.random(len(trees)) + 0.5
-    counts, log_likelihood, lost = ExpectedCounts(index, layout, weight)(estimates)
+    counts, log_likelihood, lost = statistics_of(index, layout, weight)(estimates)
     grammar = reference.as_grammar(index, layout, estimates)
     *expected, expected_log = reference.expected_counts(grammar, trees, weight)
     found = reference.as_grammar(
@@ -145,7 +150,7 @@ def test_expected_counts_are_the_gradient_of_the_log_likelihood(seed):
     rng = np.random.default_rng(seed)
     index, trees = random_index(seed, n=20)
     layout, estimates = random_estimates(rng, index)
-    statistics = ExpectedCounts(index, layout, np.ones(len(trees)))
+    statistics = statistics_of(index, layout, np.ones(len(trees)))
     counts, _, _ = statistics(estimates)
     step = 1e-6
     for name in estimates._fields:
@@ -173,7 +178,7 @@ def test_many_states_and_large_batches(seed):
         rng.random(layout.lex_offset[-1]),
         rng.random(layout.root_offset[-1]),
     )
-    counts, log_likelihood, _ = ExpectedCounts(index, layout, np.ones(len(trees)))(
+    counts, log_likelihood, _ = statistics_of(index, layout, np.ones(len(trees)))(
         estimates
     )
     grammar = reference.as_grammar(index, layout, estimates)
@@ -189,12 +194,13 @@ def test_chunks_and_jobs_change_nothing(seed, monkeypatch):
     index, trees = random_index(seed, n=60)
     layout, estimates = random_estimates(rng, index)
     weight = rng.random(len(trees))
-    whole = ExpectedCounts(index, layout, weight)(estimates)
-    monkeypatch.setattr("lpcfg_sk.em._statistics.CHUNK_WORK", 50)
-    monkeypatch.setattr("lpcfg_sk.em._statistics._NODES_PER_RULE", 0)
-    cut = ExpectedCounts(index, layout, weight)
+    whole = statistics_of(index, layout, weight)(estimates)
+    monkeypatch.setattr("lpcfg_sk.em._expectation.CHUNK_WORK", 50)
+    monkeypatch.setattr("lpcfg_sk.em._expectation._NODES_PER_RULE", 0)
+    cut = statistics_of(index, layout, weight)
     assert len(cut.chunks) > 3
-    one, two = cut(estimates, n_jobs=1), cut(estimates, n_jobs=2)
+    one = cut(estimates)
+    two = statistics_of(index, layout, weight, n_jobs=2)(estimates)
     for a, b, c in zip(whole[0], one[0], two[0], strict=True):
         assert np.array_equal(b, c)
         assert_allclose(a, b, rtol=1e-11, atol=EXACT)
@@ -212,7 +218,7 @@ def test_trees_of_probability_zero_are_left_out_and_weighed(seed):
     y = index.words.index("y")
     lexical = np.where(index.lex_word == y, 0.0, 0.5)
     estimates = Estimates(np.ones(1), lexical, np.ones(1))
-    counts, log_likelihood, lost = ExpectedCounts(index, layout, np.array([3.0, 2.0]))(
+    counts, log_likelihood, lost = statistics_of(index, layout, np.array([3.0, 2.0]))(
         estimates
     )
     assert lost == 3.0
@@ -253,6 +259,7 @@ def test_a_label_with_words_and_children_stays_normalised(seed):
         rng.random(layout.root_offset[-1]),
     )
     totals = maximize(index, layout, counts)
-    grammar = grammar_of_parameters(index, layout, counts, totals, alpha=1.0)
+    rules = index.count()
+    grammar = grammar_of_parameters(rules, layout, counts, totals, alpha=1.0)
     assert grammar.is_probabilistic
     assert grammar.unknown_word == "<UNK>"

@@ -16,8 +16,13 @@ from lpcfg_sk import (
     make_parser,
 )
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk.em._heldout import HeldOut, choose_held_out, merge_equal_trees
-from lpcfg_sk.em._task import LEARNER, Task
+from lpcfg_sk._parallel import Spool
+from lpcfg_sk.em._held_out import HeldOut
+from lpcfg_sk.em._training_trees import (
+    TrainingTrees,
+    count_copies,
+    merge_equal_trees,
+)
 from lpcfg_sk.exceptions import ConvergenceWarning, TreebankWarning
 from lpcfg_sk.testing import tree_checks
 from lpcfg_sk.treebank import RuleIndex

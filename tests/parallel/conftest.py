@@ -6,8 +6,8 @@ import joblib
 import pytest
 
 SMALL_CHUNKS = {
-    "lpcfg_sk.em._statistics.CHUNK_WORK": 200,
-    "lpcfg_sk.em._statistics._NODES_PER_RULE": 1,
+    "lpcfg_sk.em._expectation.CHUNK_WORK": 200,
+    "lpcfg_sk.em._expectation._NODES_PER_RULE": 1,
     "lpcfg_sk.spectral._moments._CHUNK_PRODUCTS": 1e4,
     "lpcfg_sk.pivot._rules._CHUNK_PRODUCTS": 1e5,
     "lpcfg_sk.pivot._simplex._CHUNK_ROWS": 64,

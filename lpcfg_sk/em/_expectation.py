@@ -1,16 +1,15 @@
-"""The E-step: sums over chunks of trees of expected counts."""
+"""The E-step: expected counts of rules, summed over chunks of trees."""
 
 from collections import deque
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk._kernels._em import expected_counts, schedule
-from lpcfg_sk._parallel import CHUNK_WORK, Resident, cut_by_work, map_chunks
-from lpcfg_sk.lpcfg._maximization import Estimates
+from lpcfg_sk._kernels._em import Batches, expected_counts, schedule
+from lpcfg_sk._parallel import CHUNK_WORK, cut_by_work, map_chunks
+from lpcfg_sk.lpcfg import Estimates
 
-__all__ = ["Chunk", "ExpectedCounts", "chunk_work", "plan"]
+__all__ = ["ExpectedCounts"]
 
 #: A chunk has at least this many nodes for each rule, and at least one for so many
 #: parameters: its counts are as large as the parameters, and adding them up must
@@ -21,82 +20,50 @@ _PARAMETERS_PER_NODE = 300
 _SPARES = 8
 
 
-class Chunk(NamedTuple):
-    """Trees of one chunk, their nodes numbered in the order of computation."""
-
-    tree: np.ndarray
-    weight: np.ndarray
-    n_states: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    bounds: np.ndarray
-    batch_rule: np.ndarray
-    triples: np.ndarray
-    rule_bounds: np.ndarray
-    leaf_entry: np.ndarray
-    root_node: np.ndarray
-    top: np.ndarray
-
-
 class ExpectedCounts:
     """Expected counts of the rules in a treebank under given parameters.
 
     Parameters
     ----------
-    index : RuleIndex
+    trees : TrainingTrees
         The trees.
     layout : Layout
         Where parameters and counts lie.
-    weight : ndarray of float64, shape (n_trees,)
-        Weights of the trees.
+    n_jobs : int, default=None
+        As in joblib.
     """
 
-    def __init__(self, index, layout, weight):
-        rows = cut_by_work(
-            np.diff(index.node_offsets), chunk_work(index.n_rules, layout)
-        )
-        chunks = [(Resident(plan(index, layout, weight, *part)),) for part in rows]
-        self._adopt(layout, chunks)
-
-    def _adopt(self, layout, chunks):
+    def __init__(self, trees, layout, *, n_jobs=None):
         self.layout = layout
-        self.chunks = chunks
+        self.n_jobs = n_jobs
+        spool = trees.spool
+        n_nodes = max(
+            CHUNK_WORK,
+            _NODES_PER_RULE * trees.rules.n_rules,
+            layout.rule_offset[-1] // _PARAMETERS_PER_NODE,
+        )
+
+        def plan(index, weight, _):
+            rows = cut_by_work(np.diff(index.node_offsets), n_nodes)
+            return [spool.keep(_batches(index, layout, weight, *r)) for r in rows]
+
+        self.chunks = [(kept,) for part in trees.map(plan) for kept in part]
         # Counts can be larger than any cache; touching fresh memory for them in
         # each iteration would take longer than computing them.
         self.spare = deque(maxlen=_SPARES)
 
-    @classmethod
-    def of_stored(cls, layout, chunks):
-        """Count trees that are elsewhere.
-
-        Parameters
-        ----------
-        layout : Layout
-            Where parameters and counts lie.
-        chunks : list
-            Objects whose ``load()`` returns a :class:`Chunk`.
-
-        Returns
-        -------
-        ExpectedCounts
-        """
-        made = cls.__new__(cls)
-        made._adopt(layout, [(chunk,) for chunk in chunks])
-        return made
-
     def __getstate__(self):
         # A worker is given its chunk with the call.
-        return {"layout": self.layout, "chunks": [], "spare": deque(maxlen=_SPARES)}
+        spare = deque(maxlen=_SPARES)
+        return {"layout": self.layout, "n_jobs": None, "chunks": [], "spare": spare}
 
-    def __call__(self, parameters, *, n_jobs=None):
+    def __call__(self, parameters):
         """Add up the expected counts of all trees.
 
         Parameters
         ----------
         parameters : Estimates
             The current parameters.
-        n_jobs : int, default=None
-            Number of threads.
 
         Returns
         -------
@@ -111,7 +78,7 @@ class ExpectedCounts:
         total = None
         count = partial(self._count, parameters)
         for counts, log_likelihood, lost in map_chunks(
-            count, self.chunks, n_jobs=n_jobs
+            count, self.chunks, n_jobs=self.n_jobs
         ):
             if total is None:
                 total = [counts, log_likelihood, lost]
@@ -127,38 +94,16 @@ class ExpectedCounts:
         """Take back arrays that are no longer needed."""
         self.spare.append(parameters)
 
-    def _count(self, parameters, chunk):
+    def _count(self, parameters, batches):
         try:
             counts = self.spare.pop()
         except IndexError:
             counts = Estimates(*(np.empty_like(p) for p in parameters))
-        layout = self.layout
-        if not isinstance(chunk, Chunk):
-            chunk = chunk.load()
-        log_likelihood, lost = expected_counts(
-            *chunk,
-            layout.shapes,
-            layout.rule_offset,
-            parameters.binary,
-            layout.lex_offset,
-            parameters.lexical,
-            layout.root_offset,
-            parameters.root,
-            *counts,
-        )
+        log_likelihood, lost = expected_counts(batches, self.layout, parameters, counts)
         return counts, log_likelihood, lost
 
 
-def chunk_work(n_rules, layout):
-    """Return the number of nodes of a chunk."""
-    return max(
-        CHUNK_WORK,
-        _NODES_PER_RULE * n_rules,
-        layout.rule_offset[-1] // _PARAMETERS_PER_NODE,
-    )
-
-
-def plan(index, layout, weight, begin, end):
+def _batches(index, layout, weight, begin, end):
     """Number the nodes of some trees in the order of computation."""
     node_offsets = index.node_offsets[begin : end + 1]
     nodes = slice(node_offsets[0], node_offsets[-1])
@@ -173,13 +118,13 @@ def plan(index, layout, weight, begin, end):
     roots = node_offsets[:-1]
     leaves = np.concatenate([children[size[children] == 1], roots[size[roots] == 1]])
     order = np.concatenate([order, leaves])
-    number = np.empty(len(size), dtype=np.int64)
-    number[order] = np.arange(len(order))
-    left, right = number[left], number[right]
+    position = np.empty(len(size), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    left, right = position[left], position[right]
     rule = rule[order[: len(left)]]
     by_rule = np.argsort(rule, kind="stable")
     tree = np.repeat(np.arange(end - begin), np.diff(node_offsets))
-    return Chunk(
+    return Batches(
         tree=tree[order],
         weight=weight[begin:end],
         n_states=layout.n_states[index.label[nodes]][order],
@@ -190,6 +135,6 @@ def plan(index, layout, weight, begin, end):
         triples=np.stack([by_rule, left[by_rule], right[by_rule]]),
         rule_bounds=np.searchsorted(rule[by_rule], np.arange(index.n_rules + 1)),
         leaf_entry=index.entry[nodes][leaves],
-        root_node=number[roots],
+        root_node=position[roots],
         top=index.top[begin:end],
     )
