@@ -261,18 +261,19 @@ default="auto"
         if self.warm_start and hasattr(self, "grammar_"):
             starts = [_LAST_FIT]
         elif self.init == "perturb":
-            starts = seeds.tolist()
+            n_states = n_supported_states(self.m, trees.rules)
+            starts = [(n_states, seed) for seed in seeds.tolist()]
         if starts != [_LAST_FIT] and self.validation_fraction is not None:
             parts = trees.hold_out(self.validation_fraction, rng)
         if parts is not None:
             training, held_out = parts
-            runs = [self._run(training, start, trees, held_out) for start in starts]
+            runs = [self._run(training, start, held_out) for start in starts]
             best = int(np.argmax([max(run.scores) for run in runs]))
             if max(runs[best].scores) > -np.inf:
                 n_iter = int(np.argmax(runs[best].scores)) + 1
-                run = self._run(trees, starts[best], trees, max_iter=n_iter, tol=None)
+                run = self._run(trees, starts[best], max_iter=n_iter, tol=None)
                 run.scores, run.converged = runs[best].scores, runs[best].converged
-                self._publish(trees, run, trees)
+                self._publish(trees, run)
                 return
             warnings.warn(
                 "Held-out trees have probability zero from the first iteration on, so "
@@ -281,18 +282,17 @@ default="auto"
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        runs = [self._run(trees, start, trees) for start in starts]
+        runs = [self._run(trees, start) for start in starts]
         best = max(runs, key=lambda run: run.lower_bounds[-1])
-        self._publish(trees, best, trees)
+        self._publish(trees, best)
 
-    def _run(self, trees, start, all_trees, held_out=None, **limits):
+    def _run(self, trees, start, held_out=None, **limits):
         """Run EM from one start: E-step, M-step, until the score stops growing.
 
-        `limits` are other values of `max_iter` and `tol`; `all_trees`, with those
-        held out, tell the numbers of states.
+        `limits` are values of `max_iter` and `tol` other than the estimator's own.
         """
         limits = {"max_iter": self.max_iter, "tol": self.tol, **limits}
-        run = _Run(*self._start(start, trees, all_trees))
+        run = _Run(*self._start(start, trees))
         e_step = ExpectedCounts(trees, run.layout, n_jobs=self.n_jobs)
         if held_out is not None:
             held_out = HeldOut(*held_out, trees.rules, run.layout, self.lexicon_alpha)
@@ -329,16 +329,19 @@ default="auto"
         except KeyboardInterrupt:
             if run.totals is not None:
                 run.scores, run.converged = [], False
-                self._publish(trees, run, all_trees)
+                self._publish(trees, run)
             raise
         return run
 
-    def _start(self, start, trees, all_trees):
-        """Return the layout and the parameters of a start: a seed, or a model."""
+    def _start(self, start, trees):
+        """Return layout and parameters of a start: numbers of states and a seed, or
+        the name of a model.
+        """
         rules = trees.rules
         if start not in (_LAST_FIT, _LEARNER):
-            layout = Layout.build(rules, n_supported_states(self.m, all_trees.rules))
-            return layout, perturbed(rules, layout, np.random.RandomState(start))
+            n_states, seed = start
+            layout = Layout.build(rules, n_states)
+            return layout, perturbed(rules, layout, np.random.RandomState(seed))
         last = start == _LAST_FIT
         grammar = self.grammar_ if last else _learner_grammar(self.init, trees)
         m = grammar.m
@@ -371,7 +374,7 @@ default="auto"
                 stacklevel=2,
             )
 
-    def _publish(self, trees, run, all_trees):
+    def _publish(self, trees, run):
         """Make the model of a run that of the estimator."""
         rules, alpha = trees.rules, self.lexicon_alpha
         grammar = grammar_of_parameters(
@@ -384,7 +387,7 @@ default="auto"
         self.converged_ = run.converged
         self.validation_scores_ = run.scores
         self._emissions = (rules.lex_word, rules.lex_label, run.parameters.lexical)
-        self._set_model(grammar, coarse_pcfg(all_trees.rules, alpha=alpha), rules)
+        self._set_model(grammar, coarse_pcfg(trees.whole.rules, alpha=alpha), rules)
 
 
 class _Run:

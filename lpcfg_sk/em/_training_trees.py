@@ -39,11 +39,14 @@ class TrainingTrees:
     ----------
     rules : RuleCounts
         Rules of the trees, counted with their weights.
+    whole : TrainingTrees
+        The trees together with those that were held out of them.
     """
 
     def __init__(self, X, parts, spool, *, n_jobs=None):
         counts = [count for _, count in parts]
         self.X = X
+        self.whole = self
         self.rules = reduce(RuleCounts.__add__, counts)
         self.spool = spool
         self.n_jobs = n_jobs
@@ -166,6 +169,7 @@ class TrainingTrees:
         training = TrainingTrees(self.X, parts, spool, n_jobs=self.n_jobs)
         if sum(copies) < _FEWEST_HELD_OUT or training.rules.n_trees == 0:
             return None
+        training.whole = self
         indices = [RuleIndex(**table, **part) for part in columns]
         return training, (RuleIndex.concatenate(indices), np.concatenate(held))
 

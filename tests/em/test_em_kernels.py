@@ -8,11 +8,10 @@ from lpcfg_sk import Treebank
 from lpcfg_sk._kernels._em import schedule
 from lpcfg_sk._kernels._products import add_product, multiply_rows
 from lpcfg_sk._kernels._tree_inside_outside import contract, contract_down, rescale
-from lpcfg_sk._parallel import Spool
 from lpcfg_sk.em._expectation import ExpectedCounts
-from lpcfg_sk.em._training_trees import TrainingTrees
 from lpcfg_sk.lpcfg import Estimates, Layout, grammar_of_parameters, maximize
 from lpcfg_sk.treebank import RuleIndex
+from tests.em.training import training_trees
 from tests.reference import lpcfg as reference
 from tests.tolerances import EXACT
 
@@ -87,11 +86,7 @@ def random_index(seed, n=40, size=6):
 
 
 def statistics_of(index, layout, weight, **options):
-    """E-step over the trees of an index as they are, equal ones not merged."""
-    spool = Spool(on_disk=False)
-    kept = spool.keep((index.columns(), weight, np.arange(index.n_trees)))
-    trees = TrainingTrees(None, [(kept, index.count(weight))], spool)
-    return ExpectedCounts(trees, layout, **options)
+    return ExpectedCounts(training_trees(index, weight), layout, **options)
 
 
 def test_schedule_is_bottom_up_and_by_rule(seed):

@@ -16,16 +16,15 @@ from lpcfg_sk import (
     make_parser,
 )
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk._parallel import Spool
+from lpcfg_sk.em._emlpcfg import _Run
 from lpcfg_sk.em._held_out import HeldOut
-from lpcfg_sk.em._training_trees import (
-    TrainingTrees,
-    count_copies,
-    merge_equal_trees,
-)
+from lpcfg_sk.em._start import n_supported_states
+from lpcfg_sk.em._training_trees import merge_equal_trees
 from lpcfg_sk.exceptions import ConvergenceWarning, TreebankWarning
+from lpcfg_sk.lpcfg import grammar_of_parameters
 from lpcfg_sk.testing import tree_checks
 from lpcfg_sk.treebank import RuleIndex
+from tests.em.training import training_trees
 from tests.reference import lpcfg as reference
 from tests.tolerances import EXACT, SUM
 
@@ -93,18 +92,11 @@ def test_the_likelihood_never_falls(trees, m, seed):
     assert model.grammar_.is_probabilistic
 
 
-def run_of(model, trees, start):
-    index = RuleIndex.from_treebank(trees)
-    task = Task(model, trees, index, np.ones(len(trees)), None)
-    return task.run(start, task.n_states)
-
-
-def test_a_falling_likelihood_is_told(trees):
-    run = run_of(plain(), trees, 0)
-    run.step()
-    run.lower_bounds[-1] += 1.0
+def test_a_falling_likelihood_is_told():
+    run = _Run(None, None)
+    run.lower_bounds = [-2.0, -3.0]
     with pytest.warns(ConvergenceWarning, match="fell by"):
-        run.step()
+        plain()._report(run)
 
 
 def test_one_iteration_equals_counting_annotations(seed):
@@ -113,14 +105,16 @@ def test_one_iteration_equals_counting_annotations(seed):
     trees = [reference.random_tree(rng, source) for _ in range(30)]
     start = Given()
     start._set_model(source, None, Treebank(trees))
-    run = run_of(plain(init=start), Treebank(trees), LEARNER)
-    grammar = reference.as_grammar(run.index, run.layout, run.estimates)
+    index = RuleIndex.from_treebank(Treebank(trees))
+    training = training_trees(index, np.ones(len(trees)))
+    model = plain(init=start)
+    grammar = reference.as_grammar(index, *model._start("learner", training))
     binary, lexical, root, log_likelihood = reference.expected_counts(
         grammar, trees, np.ones(len(trees))
     )
     new_binary, new_lexical = reference.maximize((binary, lexical), 0.0, 0.0)
-    run.step()
-    after = reference.as_grammar(run.index, run.layout, run.estimates)
+    run = model._run(training, "learner", max_iter=1)
+    after = reference.as_grammar(index, run.layout, run.parameters)
     assert_allclose(run.lower_bounds, [log_likelihood / len(trees)], rtol=EXACT)
     for key, value in new_binary.items():
         assert_allclose(after.binary[key], value, rtol=1e-10, atol=EXACT)
@@ -217,20 +211,19 @@ def test_held_out_score_is_that_of_the_final_model(trees, unseen):
         both += Treebank(["(S (B new) (A z))", "(T (A x) (S (A x) (A z)))"]).tolist()
     index = RuleIndex.from_treebank(Treebank(both))
     training, held = np.arange(250), np.arange(250, len(both))
-    task = Task(
-        plain(m=3, smoothing=0.1), None, index.take(training), np.ones(250), None
-    )
-    run = task.run(0, task.n_states)
-    run.step()
+    training = training_trees(index.take(training), np.ones(250))
+    start = n_supported_states(3, training.rules), 0
+    run = plain(m=3, smoothing=0.1)._run(training, start, max_iter=1)
     weight = np.arange(len(held)) + 1.0
-    held_out = HeldOut(
-        index.take(held), run.index, run.layout, weight, run.weight, alpha=1.0
-    )
-    before = [values.copy() for values in run.estimates]
-    score = held_out.score(run.estimates, run.totals)
-    for values, kept in zip(run.estimates, before, strict=True):
+    held_out = HeldOut(index.take(held), weight, training.rules, run.layout, alpha=1.0)
+    before = [values.copy() for values in run.parameters]
+    score = held_out.score(run.parameters, run.totals)
+    for values, kept in zip(run.parameters, before, strict=True):
         assert np.array_equal(values, kept)
-    logs = run.grammar(1.0).log_prob(Treebank(both)[held])
+    grammar = grammar_of_parameters(
+        training.rules, run.layout, run.parameters, run.totals, alpha=1.0
+    )
+    logs = grammar.log_prob(Treebank(both)[held])
     if unseen:
         assert np.isneginf(logs[-2:]).all()
         assert np.isfinite(score)
@@ -250,17 +243,30 @@ def test_equal_trees_are_merged(trees):
     assert {strings[r]: w for r, w in zip(rows, merged, strict=True)} == expected
 
 
+def held_out_weights(weight, fraction, rng):
+    """Weight that is held out of each of as many different trees."""
+    trees = [f"(S (A w{i:04d}) (A x))" for i in range(len(weight))]
+    index = RuleIndex.from_treebank(Treebank(trees))
+    parts = training_trees(index, weight).hold_out(fraction, rng)
+    held = np.zeros(len(weight))
+    if parts is not None:
+        _, (held_out, held_weight) = parts
+        words = [held_out.words[i] for i in held_out.word[::2]]
+        held[[int(word[1:]) for word in words]] = held_weight
+    return held
+
+
 def test_choice_of_held_out_trees():
     rng = np.random.RandomState(0)
     weight = np.concatenate([np.ones(2000), np.full(100, 50.0), np.full(1000, 0.25)])
-    held = choose_held_out(weight, 0.1, rng)
+    held = held_out_weights(weight, 0.1, rng)
     assert set(held[:2000]) == {0.0, 1.0}
     assert 150 < held[:2000].sum() < 250
     assert np.all(held[2000:2100] == 5.0)
     assert set(held[2100:]) == {0.0, 0.25}
     assert 70 < (held[2100:] > 0).sum() < 130
-    assert not choose_held_out(np.ones(20), 0.1, np.random.RandomState(0)).any()
-    assert not choose_held_out(np.ones(8), 0.999, np.random.RandomState(0)).any()
+    assert not held_out_weights(np.ones(20), 0.1, np.random.RandomState(0)).any()
+    assert not held_out_weights(np.ones(8), 0.999, np.random.RandomState(0)).any()
 
 
 def test_numbers_of_states(trees):
@@ -306,10 +312,10 @@ def test_zeros_of_the_start_can_be_left(trees):
 @pytest.mark.parametrize(
     ("fraction", "place"),
     [
-        (None, "lpcfg_sk.em._run.maximize"),
-        (None, "lpcfg_sk.em._statistics.expected_counts"),
-        (0.1, "lpcfg_sk.em._run.maximize"),
-        (0.1, "lpcfg_sk.em._heldout.smoothed_emissions"),
+        (None, "lpcfg_sk.em._emlpcfg.maximize"),
+        (None, "lpcfg_sk.em._expectation.expected_counts"),
+        (0.1, "lpcfg_sk.em._emlpcfg.maximize"),
+        (0.1, "lpcfg_sk.em._held_out.smoothed_emissions"),
     ],
 )
 def test_an_interrupt_leaves_a_usable_model(trees, fraction, place, monkeypatch):
@@ -328,7 +334,7 @@ def test_an_interrupt_leaves_a_usable_model(trees, fraction, place, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         model.fit(trees)
     monkeypatch.undo()
-    assert model.n_iter_ == (4 if "heldout" in place else 3)
+    assert model.n_iter_ == (4 if "held_out" in place else 3)
     assert len(model.lower_bounds_) == model.n_iter_
     assert not model.converged_
     assert model.grammar_.is_probabilistic
@@ -337,7 +343,7 @@ def test_an_interrupt_leaves_a_usable_model(trees, fraction, place, monkeypatch)
 
 def test_held_out_trees_that_are_impossible_choose_nothing(trees, monkeypatch):
     monkeypatch.setattr(
-        "lpcfg_sk.em._heldout.HeldOut.score", lambda *args: float("-inf")
+        "lpcfg_sk.em._held_out.HeldOut.score", lambda *args: float("-inf")
     )
     model = EMLPCFG(m=2, smoothing=0, random_state=0)
     with pytest.warns(ConvergenceWarning, match="Held-out trees have probability zero"):
