@@ -5,14 +5,22 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def complete_counts(
-    shapes, rule_offset, state_offset, rule_parent, binary, counts, totals
-):
+def complete_counts(layout, binary, counts, totals):
     """Multiply by the parameters (if any) and add up the counts of each state.
 
-    `counts` is changed in place; the counts of state h of a are added to
-    ``totals[state_offset[a] + h]``.
+    Parameters
+    ----------
+    layout : Layout
+        Where counts and parameters lie.
+    binary : ndarray of float64
+        Parameters of the binary rules; of length 0 to multiply by nothing.
+    counts : ndarray of float64
+        Counts of the binary rules; changed in place.
+    totals : ndarray of float64
+        The counts of state h of a are added to ``totals[state_offset[a] + h]``.
     """
+    shapes, rule_offset = layout.shapes, layout.rule_offset
+    state_offset, rule_parent = layout.state_offset, layout.rule_parent
     for r in range(len(rule_parent)):
         begin = rule_offset[r]
         if len(binary):
@@ -27,25 +35,28 @@ def complete_counts(
 
 
 @njit(nogil=True, cache=True)
-def normalize_rules(
-    shapes,
-    rule_offset,
-    state_offset,
-    rule_parent,
-    rule_left,
-    rule_right,
-    totals,
-    smoothing,
-    pooling,
-    counts,
-):
+def normalize_rules(layout, totals, smoothing, pooling, counts):
     """Smooth the counts of each rule, and divide by those of its states, in place.
 
     The counts c of a rule become (1 - smoothing) c + smoothing · |c| w ⊗ u ⊗ v, where
     w, u, v are the relative marginals of c over the states of parent and children,
     mixed with part `pooling` of what is general for the nonterminal (its `totals`).
     The counts of the parents' states are as before. 0/0 is 0.
+
+    Parameters
+    ----------
+    layout : Layout
+        Where the counts lie.
+    totals : ndarray of float64
+        Counts of the states.
+    smoothing, pooling : float
+        See above.
+    counts : ndarray of float64
+        Counts of the binary rules; changed in place.
     """
+    shapes, rule_offset = layout.shapes, layout.rule_offset
+    state_offset, rule_parent = layout.state_offset, layout.rule_parent
+    rule_left, rule_right = layout.rule_left, layout.rule_right
     width = shapes.max() if len(shapes) else 0
     by_state = np.empty(width)
     by_left = np.empty(width)
@@ -112,8 +123,10 @@ def _pool(marginal, general, total, pooling):
 
 
 @njit(nogil=True, cache=True)
-def divide_rows(shapes, rule_offset, state_offset, rule_parent, totals, values):
+def divide_rows(layout, totals, values):
     """Divide the row of each state by its total, in place; 0/0 stays 0."""
+    shapes, rule_offset = layout.shapes, layout.rule_offset
+    state_offset, rule_parent = layout.state_offset, layout.rule_parent
     for r in range(len(rule_parent)):
         n_pairs = shapes[r, 1] * shapes[r, 2]
         state = totals[state_offset[rule_parent[r]] :]

@@ -1,7 +1,47 @@
 """Trees drawn from a probabilistic grammar."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+
+
+class SamplingTables(NamedTuple):
+    """What the states of a grammar may generate.
+
+    Attributes
+    ----------
+    n_states : ndarray of int32, shape (n_nonterminals,)
+        Number of latent states.
+    state_offset : ndarray of int64, shape (n_nonterminals + 1,)
+        State h of a is number ``state_offset[a] + h`` of all states.
+    choice_offset : ndarray of int64
+        State s may choose ``choice_offset[s]:choice_offset[s + 1]``.
+    choice_total : ndarray of float64
+        Cumulative probabilities of the choices of each state.
+    choice : ndarray of int64
+        A binary rule, or -1 - x for the word x.
+    rule_left, rule_right : ndarray of int32
+        Children of the binary rules.
+    rule_offset, binary : ndarray
+        Tensors of the binary rules.
+    root_label : ndarray of int32
+        Nonterminals at roots.
+    root_cumulative : ndarray of float64
+        Cumulative probabilities of the (label, state) pairs of roots.
+    """
+
+    n_states: np.ndarray
+    state_offset: np.ndarray
+    choice_offset: np.ndarray
+    choice_total: np.ndarray
+    choice: np.ndarray
+    rule_left: np.ndarray
+    rule_right: np.ndarray
+    rule_offset: np.ndarray
+    binary: np.ndarray
+    root_label: np.ndarray
+    root_cumulative: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -25,31 +65,33 @@ def _grown(array, length):
 
 
 @njit(nogil=True, cache=True)
-def draw_trees(
-    n,
-    rng,
-    max_nodes,
-    n_states,
-    state_offset,
-    choice_offset,
-    choice_total,
-    choice,
-    rule_left,
-    rule_right,
-    rule_offset,
-    binary,
-    root_label,
-    root_cumulative,
-):
+def draw_trees(n, rng, max_nodes, tables):
     """Draw n trees, node by node in preorder.
 
-    State s of all states may choose ``choice_offset[s]:choice_offset[s + 1]``, with
-    the cumulative probabilities `choice_total`; a choice c >= 0 is a binary rule, and
-    -1 - x the word x. `root_cumulative` runs over the (label, state) pairs of roots.
-    Returns the columns label, state, size, parent, word (-1 at inner nodes), and the
-    offsets of the trees; the last offset is negative if a tree grew beyond
-    `max_nodes`.
+    Parameters
+    ----------
+    n : int
+        Number of trees.
+    rng : Generator
+        Source of randomness.
+    max_nodes : int
+        Largest number of nodes of a tree.
+    tables : SamplingTables
+        The grammar.
+
+    Returns
+    -------
+    label, state, size, parent, word : ndarray of int32, shape (n_nodes,)
+        Columns of the nodes; the word is -1 at inner nodes.
+    offsets : ndarray of int64, shape (n + 1,)
+        Offsets of the trees; the last one is negative if a tree grew beyond
+        `max_nodes`.
     """
+    n_states, state_offset, choice = tables.n_states, tables.state_offset, tables.choice
+    choice_offset, choice_total = tables.choice_offset, tables.choice_total
+    rule_left, rule_right = tables.rule_left, tables.rule_right
+    rule_offset, binary = tables.rule_offset, tables.binary
+    root_label, root_cumulative = tables.root_label, tables.root_cumulative
     room = 1024
     label = np.empty(room, dtype=np.int32)
     state = np.empty(room, dtype=np.int32)

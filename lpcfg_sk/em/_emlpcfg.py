@@ -334,8 +334,9 @@ default="auto"
         return run
 
     def _start(self, start, trees):
-        """Return layout and parameters of a start: numbers of states and a seed, or
-        the name of a model.
+        """Return the layout and parameters of a start.
+
+        A start is numbers of states with a seed, or says which model to take.
         """
         rules = trees.rules
         if start not in (_LAST_FIT, _LEARNER):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lpcfg_sk._kernels._tree_inside_outside import tree_values
-from lpcfg_sk._ragged import find_keys, ragged_indices
+from lpcfg_sk._kernels._tree_inside_outside import ParsedTrees, TreeModel, tree_values
+from lpcfg_sk._ragged import find_keys, ragged_indices, read_only
 from lpcfg_sk.lpcfg import divide, smoothed_emissions
 from lpcfg_sk.treebank import lexical_keys
 
@@ -96,22 +96,16 @@ class HeldOut:
     def _log_values(self, parameters, totals):
         """Return log |value| of each held-out tree."""
         index, layout = self.index, self.layout
-        _, logs = tree_values(
-            0,
-            index.n_trees,
-            index.node_offsets,
-            index.size,
-            index.label,
-            np.where(index.rule >= 0, index.rule, index.entry),
-            index.top,
-            layout.n_states,
-            layout.rule_offset,
-            parameters.binary,
-            layout.lex_offset,
-            self._lexicon(parameters, totals),
-            layout.root_offset,
-            parameters.root,
+        rule = np.where(index.rule >= 0, index.rule, index.entry)
+        columns = (index.node_offsets, index.size, index.label, rule, index.top)
+        trees = ParsedTrees(*map(read_only, columns))
+        lexicon = (layout.lex_offset, self._lexicon(parameters, totals))
+        binary = (layout.n_states.astype(np.int32), layout.rule_offset)
+        root = (layout.root_offset, parameters.root)
+        model = TreeModel(
+            *map(read_only, (*binary, parameters.binary, *lexicon, *root))
         )
+        _, logs = tree_values(0, index.n_trees, trees, model)
         return logs
 
     def _lexicon(self, parameters, totals):

@@ -28,6 +28,8 @@ class Layout(NamedTuple):
     ----------
     n_states : ndarray of int64, shape (n_nonterminals,)
         Number of latent states.
+    rule_parent, rule_left, rule_right : ndarray of int32, shape (n_rules,)
+        The binary rules.
     shapes : ndarray of int64, shape (n_rules, 3)
         Numbers of states (m_a, m_b, m_c) of each rule.
     rule_offset, lex_offset, root_offset, state_offset : ndarray of int64
@@ -36,6 +38,9 @@ class Layout(NamedTuple):
     """
 
     n_states: np.ndarray
+    rule_parent: np.ndarray
+    rule_left: np.ndarray
+    rule_right: np.ndarray
     shapes: np.ndarray
     rule_offset: np.ndarray
     lex_offset: np.ndarray
@@ -50,6 +55,9 @@ class Layout(NamedTuple):
         shapes = np.ascontiguousarray(np.stack([m[part] for part in parts], axis=1))
         return cls(
             n_states=m,
+            rule_parent=rules.rule_parent,
+            rule_left=rules.rule_left,
+            rule_right=rules.rule_right,
             shapes=shapes,
             rule_offset=offsets(shapes.prod(axis=1)),
             lex_offset=offsets(m[rules.lex_label]),
@@ -100,11 +108,9 @@ def maximize(rules, layout, counts, *, parameters=None, smoothing=0.0):
     totals = np.bincount(
         states, weights=counts.lexical, minlength=layout.state_offset[-1]
     )
-    where = (layout.shapes, layout.rule_offset, layout.state_offset, rules.rule_parent)
     factor = np.ones(0) if parameters is None else parameters.binary
-    complete_counts(*where, factor, counts.binary, totals)
-    children = (rules.rule_left, rules.rule_right)
-    normalize_rules(*where, *children, totals, smoothing, _POOLING, counts.binary)
+    complete_counts(layout, factor, counts.binary, totals)
+    normalize_rules(layout, totals, smoothing, _POOLING, counts.binary)
     if smoothing > 0:
         _smooth_emissions(rules, layout, totals, smoothing, counts.lexical)
     counts.lexical[:] = divide(counts.lexical, totals[states])
@@ -155,8 +161,7 @@ def grammar_of_parameters(rules, layout, parameters, totals, *, alpha=1.0):
     if np.any(np.isin(rules.rule_parent, rules.lex_label)):
         # Nonterminals with words and with children share their probability.
         binary = binary.copy()
-        where = (layout.shapes, layout.rule_offset, layout.state_offset)
-        divide_rows(*where, rules.rule_parent, divide(after, totals), binary)
+        divide_rows(layout, divide(after, totals), binary)
     arrays = GrammarArrays(
         n_states=layout.n_states.astype(np.int32),
         rule_parent=rules.rule_parent,

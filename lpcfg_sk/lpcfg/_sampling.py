@@ -5,7 +5,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import check_random_state
 
-from lpcfg_sk._kernels._sampling import draw_trees
+from lpcfg_sk._kernels._sampling import SamplingTables, draw_trees
 from lpcfg_sk._ragged import offsets, ragged_indices
 from lpcfg_sk.treebank import SymbolTable, Treebank
 
@@ -92,21 +92,21 @@ def sample_trees(grammar, n, random_state, max_nodes):
     a = grammar.arrays
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     choice_offset, choice_total, choice = _choices(grammar)
+    tables = SamplingTables(
+        n_states=a.n_states,
+        state_offset=offsets(a.n_states),
+        choice_offset=choice_offset,
+        choice_total=choice_total,
+        choice=choice,
+        rule_left=a.rule_left,
+        rule_right=a.rule_right,
+        rule_offset=a.rule_offset,
+        binary=a.binary,
+        root_label=a.root_label,
+        root_cumulative=np.cumsum(a.root),
+    )
     label, state, size, parent, word, bounds = draw_trees(
-        int(n),
-        np.random.Generator(np.random.PCG64(seed)),
-        int(max_nodes),
-        a.n_states,
-        offsets(a.n_states),
-        choice_offset,
-        choice_total,
-        choice,
-        a.rule_left,
-        a.rule_right,
-        a.rule_offset,
-        a.binary,
-        a.root_label,
-        np.cumsum(a.root),
+        int(n), np.random.Generator(np.random.PCG64(seed)), int(max_nodes), tables
     )
     if bounds[-1] < 0:
         raise ValueError(
@@ -185,7 +185,7 @@ def _choices(grammar):
 
 def _treebank(grammar, label, size, parent, word, bounds):
     leaf = word >= 0
-    n_leaves = np.concatenate([[0], np.cumsum(leaf)])
+    n_leaves = offsets(leaf)
     start = n_leaves[:-1] - np.repeat(n_leaves[bounds[:-1]], np.diff(bounds))
     stop = start + (size + 1) // 2
     words = SymbolTable(grammar.words)

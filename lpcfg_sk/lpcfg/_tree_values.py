@@ -2,8 +2,13 @@
 
 import numpy as np
 
-from lpcfg_sk._kernels._tree_inside_outside import tree_posteriors
+from lpcfg_sk._kernels._tree_inside_outside import (
+    ParsedTrees,
+    TreeModel,
+    tree_posteriors,
+)
 from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk._ragged import read_only
 from lpcfg_sk.treebank import check_treebank
 
 __all__ = ["over_trees", "posterior_vectors"]
@@ -15,8 +20,7 @@ def over_trees(kernel, grammar, X, *, n_jobs=None):
     Parameters
     ----------
     kernel : callable
-        One of ``lpcfg_sk._kernels._tree_inside_outside``, which takes the first and
-        the last tree, the trees with their rules, and the parameters.
+        One of ``lpcfg_sk._kernels._tree_inside_outside``.
     grammar : LPCFG
         The model.
     X : Treebank
@@ -30,14 +34,13 @@ def over_trees(kernel, grammar, X, *, n_jobs=None):
         What the kernel returns, chunk by chunk.
     """
     label, _ = grammar.encode(X)
-    rule, top = grammar.find_rules(X)
-    a = grammar.arrays
-    trees = (X.node_offsets, X.size, label, rule, top)
-    lexicon = (a.lex_offset, a.lexical)
-    model = (a.n_states, a.rule_offset, a.binary, *lexicon, a.root_offset, a.root)
+    columns = (X.node_offsets, X.size, label, *grammar.find_rules(X))
+    # Arrays of one kind keep the kernel from being compiled again.
+    trees = ParsedTrees(*map(read_only, columns))
+    model = TreeModel(*(getattr(grammar.arrays, name) for name in TreeModel._fields))
 
     def run(begin, end):
-        return kernel(begin, end, *trees, *model)
+        return kernel(begin, end, trees, model)
 
     chunks = cut_by_work(np.diff(X.node_offsets))
     return list(map_chunks(run, chunks, n_jobs=n_jobs))
