@@ -38,7 +38,7 @@ default="auto"
     Attributes
     ----------
     grammar_ : LPCFG
-        The model, with one state a nonterminal.
+        The model, with one state per nonterminal.
     coarse_ : LPCFG
         The same grammar, which prunes charts.
     m_ : dict of str to int

@@ -382,7 +382,7 @@ class LPCFG:
         Returns
         -------
         list of DataFrame
-            One a sentence, with the columns label, start, end, marginal.
+            One per sentence, with the columns label, start, end, marginal.
         """
         X = check_treebank(X, estimator="LPCFG", allow_empty=True)
         return lpcfg_sk.parsing.marginals(self, X, **options)
@@ -451,7 +451,7 @@ class LPCFG:
         return lpcfg_sk.WTA.from_pcfg(self)
 
     def to_frame(self):
-        """All parameters, one a row.
+        """All parameters, one per row.
 
         Returns
         -------

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from lpcfg_sk._ragged import offsets
+from lpcfg_sk._ragged import find_keys, offsets
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
+from lpcfg_sk.treebank import lexical_keys, rule_keys
 
 __all__ = [
     "BinaryView",
@@ -195,9 +196,9 @@ class BinaryView(_View):
         if not isinstance(rule, tuple) or len(rule) != 3:
             raise KeyError(rule)
         ids = [g._labels.index(s) for s in rule]
-        key = (ids[0] * len(g.nonterminals) + ids[1]) * len(g.nonterminals) + ids[2]
-        r = np.searchsorted(g._rule_keys, key)
-        if min(ids) < 0 or r == len(g._rule_keys) or g._rule_keys[r] != key:
+        key = rule_keys(*([i] for i in ids), len(g.nonterminals))
+        (r,) = find_keys(g._rule_keys, key)
+        if r < 0:
             raise KeyError(rule)
         flat = a.binary[a.rule_offset[r] : a.rule_offset[r + 1]]
         return flat.reshape(a.n_states[ids])
@@ -218,13 +219,9 @@ class LexicalView(_View):
         if not isinstance(rule, tuple) or len(rule) != 2:
             raise KeyError(rule)
         label, word = g._labels.index(rule[0]), g._words.index(rule[1])
-        key = word * len(g.nonterminals) + label
-        e = np.searchsorted(g._lexical_keys, key)
-        if (
-            min(label, word) < 0
-            or e == len(g._lexical_keys)
-            or g._lexical_keys[e] != key
-        ):
+        key = lexical_keys([word], [label], len(g.nonterminals))
+        (e,) = find_keys(g._lexical_keys, key)
+        if e < 0:
             raise KeyError(rule)
         return a.lexical[a.lex_offset[e] : a.lex_offset[e + 1]]
 
@@ -240,7 +237,7 @@ class RootView(_View):
     def __getitem__(self, name):
         g, a = self._grammar, self._grammar.arrays
         label = g._labels.index(name)
-        k = np.searchsorted(a.root_label, label)
-        if label < 0 or k == len(a.root_label) or a.root_label[k] != label:
+        (k,) = find_keys(a.root_label, np.array([label]))
+        if k < 0:
             raise KeyError(name)
         return a.root[a.root_offset[k] : a.root_offset[k + 1]]
