@@ -1,10 +1,12 @@
 """Brackets of two trees over the same words: matches, crossings and tags.
 
-All of it is linear in the size of the trees. Brackets come in preorder, that is
-sorted by (start, -stop), also after words were deleted; so those of the same span
-are found by merging the two lists, and the innermost gold bracket around every
+Everything is linear in the size of the trees. Brackets come in preorder, that is,
+sorted by (start, -stop), also after words were deleted. Those of the same span are
+therefore found by merging the two lists, and the innermost gold bracket around every
 boundary between two words, which decides about crossing, by one sweep with a stack.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,6 +19,95 @@ VALID, ERROR, SKIP = 0, 1, 2
 DELETE, DELETE_FOR_LENGTH, QUOTE = 1, 2, 4
 
 NO_BRACKET, UNMATCHED, MATCH = -1, 0, 1
+
+
+class BracketColumns(NamedTuple):
+    """Trees of one side of a comparison; a row without a tree has no leaves either.
+
+    Attributes
+    ----------
+    node_offsets, leaf_offsets : ndarray of int64, shape (n_trees + 1,)
+        Nodes and leaves of each tree.
+    size, start, stop : ndarray of int32, shape (n_nodes,)
+        Nodes in preorder: size of the subtree, and its span of words.
+    bracket : ndarray of int32, shape (n_nodes,)
+        Label that counts, ``NO_BRACKET`` for a deleted one.
+    word, tag : ndarray of int32, shape (n_leaves,)
+        Ids that both sides share.
+    flags : ndarray of uint8, shape (n_leaves,)
+        Bits ``DELETE``, ``DELETE_FOR_LENGTH`` and ``QUOTE``.
+    """
+
+    node_offsets: np.ndarray
+    size: np.ndarray
+    bracket: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    leaf_offsets: np.ndarray
+    word: np.ndarray
+    tag: np.ndarray
+    flags: np.ndarray
+
+
+class EqualLabels(NamedTuple):
+    """Labels that count as equal.
+
+    Attributes
+    ----------
+    offsets : ndarray of int64, shape (n_labels + 1,)
+        Where the labels equal to each label are in `labels`.
+    labels : ndarray of int32
+        Equal labels in ascending order, the label itself among them.
+    """
+
+    offsets: np.ndarray
+    labels: np.ndarray
+
+
+class _Layout(NamedTuple):
+    """Work space for the words and brackets of one tree that count.
+
+    Attributes
+    ----------
+    copies : ndarray of int64, shape (n_leaves,)
+        How often each word is kept.
+    position : ndarray of int64, shape (n_leaves + 1,)
+        Number of kept words before each word.
+    kept : ndarray of int32, shape (2, n_leaves)
+        Words and tags that are kept.
+    brackets : ndarray of int64, shape (3, n_nodes)
+        Start, stop and label of each bracket.
+    node : ndarray of int64, shape (n_nodes,)
+        Node of each bracket.
+    """
+
+    copies: np.ndarray
+    position: np.ndarray
+    kept: np.ndarray
+    brackets: np.ndarray
+    node: np.ndarray
+
+
+class _Scratch(NamedTuple):
+    """Work space for one pair of trees.
+
+    Attributes
+    ----------
+    first : ndarray of int64, shape (n_labels,)
+        First free test bracket of each label within the span at hand, or -1.
+    follow : ndarray of int64, shape (n_nodes,)
+        Next test bracket of the same label; the stack of the sweep for crossings.
+    hits : ndarray of int8, shape (2, n_nodes)
+        State of each gold and each test bracket.
+    left, right : ndarray of int64, shape (n_leaves + 1,)
+        Innermost gold bracket around each boundary between words.
+    """
+
+    first: np.ndarray
+    follow: np.ndarray
+    hits: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -42,10 +133,22 @@ def _quotes(flags):
 
 @njit(nogil=True, cache=True)
 def _restore_quotes(gold_flags, test_flags, gold_copies, test_copies):
-    """Give deleted quotes back where the other side kept a quote at the same index.
+    """Restore deleted quotes where the other side kept a quote at the same index.
 
-    A quote that came back on the gold side stands one index later from then on, so a
-    second quote of the test side can bring it back once more: copies may exceed one.
+    A quote that was restored on the gold side stands one index later from then on, so
+    a second quote of the test side can restore it once more: copies may exceed one.
+
+    Parameters
+    ----------
+    gold_flags, test_flags : ndarray of uint8
+        Flags of the words of one tree.
+    gold_copies, test_copies : ndarray of int64
+        How often each word is kept; changed in place.
+
+    Returns
+    -------
+    gold_shift, test_shift : int
+        Number of words restored on each side.
     """
     gold_token, gold_index = _quotes(gold_flags)
     test_token, test_index = _quotes(test_flags)
@@ -80,8 +183,23 @@ def _restore_quotes(gold_flags, test_flags, gold_copies, test_copies):
 
 
 @njit(nogil=True, cache=True)
-def _lay_out(copies, word, tag, position, kept):
-    """Write kept words and tags in order; ``position[k]`` counts those before k."""
+def _keep_words(flags, copies):
+    """Mark the words that are not deleted; return how many there are."""
+    n = 0
+    for k in range(flags.size):
+        keep = 0 if flags[k] & DELETE else 1
+        copies[k] = keep
+        n += keep
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _lay_out(side, t, layout):
+    """Write the kept words and tags of tree t, and the number of them before each."""
+    copies, position, kept = layout.copies, layout.position, layout.kept
+    begin, end = side.leaf_offsets[t], side.leaf_offsets[t + 1]
+    word = side.word[begin:end]
+    tag = side.tag[begin:end]
     n = 0
     for k in range(word.size):
         position[k] = n
@@ -93,8 +211,14 @@ def _lay_out(copies, word, tag, position, kept):
 
 
 @njit(nogil=True, cache=True)
-def _collect(size, bracket, start, stop, position, brackets, nodes):
-    """List the brackets that count, as spans of kept words; return how many."""
+def _collect(side, t, layout):
+    """List the brackets of tree t that count, as spans of kept words."""
+    position, brackets, node = layout.position, layout.brackets, layout.node
+    begin, end = side.node_offsets[t], side.node_offsets[t + 1]
+    size = side.size[begin:end]
+    bracket = side.bracket[begin:end]
+    start = side.start[begin:end]
+    stop = side.stop[begin:end]
     n = 0
     for i in range(size.size):
         if size[i] == 1 or bracket[i] < 0:
@@ -106,13 +230,28 @@ def _collect(size, bracket, start, stop, position, brackets, nodes):
         brackets[0, n] = a
         brackets[1, n] = b
         brackets[2, n] = bracket[i]
-        nodes[n] = i
+        node[n] = i
         n += 1
     return n
 
 
 @njit(nogil=True, cache=True)
 def _same_words(gold, test, n, equal_words):
+    """Whether the first n words of both sides agree.
+
+    Parameters
+    ----------
+    gold, test : ndarray of int32
+        Kept words.
+    n : int
+        Number of words on both sides.
+    equal_words : ndarray of int32, shape (n_pairs, 2)
+        Pairs of words that count as equal.
+
+    Returns
+    -------
+    bool
+    """
     for k in range(n):
         a = gold[k]
         b = test[k]
@@ -131,13 +270,29 @@ def _same_words(gold, test, n, equal_words):
 
 
 @njit(nogil=True, cache=True)
-def _match(gold, n_gold, test, n_test, equal_offsets, equal, first, follow, hits):
+def _match(gold, n_gold, test, n_test, equal, scratch):
     """Pair brackets of equal spans and labels, each with the first free partner.
 
-    ``gold`` and ``test`` have rows start, stop, label. ``first[label]`` is the first
-    free test bracket of a label within the span at hand, ``follow`` the next one;
-    label equality need not be transitive, so the order of pairing matters.
+    Label equality need not be transitive, so the order of pairing matters.
+
+    Parameters
+    ----------
+    gold, test : ndarray of int64, shape (3, n_nodes)
+        Start, stop and label of each bracket, in preorder.
+    n_gold, n_test : int
+        Number of brackets.
+    equal : EqualLabels
+        Labels that count as equal.
+    scratch : _Scratch
+        ``hits`` is set to ``MATCH`` for both brackets of a pair.
+
+    Returns
+    -------
+    matched : int
+        Number of pairs.
     """
+    equal_offsets, equal_labels = equal.offsets, equal.labels
+    first, follow, hits = scratch.first, scratch.follow, scratch.hits
     matched = 0
     i = 0
     j = 0
@@ -164,7 +319,7 @@ def _match(gold, n_gold, test, n_test, equal_offsets, equal, first, follow, hits
             label = gold[2, k]
             partner = -1
             for e in range(equal_offsets[label], equal_offsets[label + 1]):
-                candidate = first[equal[e]]
+                candidate = first[equal_labels[e]]
                 if candidate >= 0 and (partner < 0 or candidate < partner):
                     partner = candidate
             if partner >= 0:
@@ -180,27 +335,43 @@ def _match(gold, n_gold, test, n_test, equal_offsets, equal, first, follow, hits
 
 
 @njit(nogil=True, cache=True)
-def _crossings(gold, n_gold, test, n_test, n_words, left, right, stack):
-    """Number of test brackets that cross at least one gold bracket.
+def _crossings(gold, n_gold, test, n_test, n_words, scratch):
+    """Count the test brackets that cross at least one gold bracket.
 
     ``left[x], right[x]`` is the innermost gold bracket with left < x < right. A test
     bracket [a, b) is crossed from the left iff right[a] < b, from the right iff
     left[b] > a, since the brackets around one boundary are nested.
+
+    Parameters
+    ----------
+    gold, test : ndarray of int64, shape (3, n_nodes)
+        Start, stop and label of each bracket, in preorder.
+    n_gold, n_test : int
+        Number of brackets.
+    n_words : int
+        Number of kept words.
+    scratch : _Scratch
+        ``left``, ``right`` and ``follow`` are overwritten.
+
+    Returns
+    -------
+    crossing : int
     """
-    top = 0
+    left, right, stack = scratch.left, scratch.right, scratch.follow
+    depth = 0
     i = 0
     for x in range(n_words + 1):
-        while top > 0 and gold[1, stack[top - 1]] <= x:
-            top -= 1
-        if top > 0:
-            left[x] = gold[0, stack[top - 1]]
-            right[x] = gold[1, stack[top - 1]]
+        while depth > 0 and gold[1, stack[depth - 1]] <= x:
+            depth -= 1
+        if depth > 0:
+            left[x] = gold[0, stack[depth - 1]]
+            right[x] = gold[1, stack[depth - 1]]
         else:
             left[x] = -1
             right[x] = n_words + 1
         while i < n_gold and gold[0, i] == x:
-            stack[top] = i
-            top += 1
+            stack[depth] = i
+            depth += 1
             i += 1
     crossing = 0
     for j in range(n_test):
@@ -210,12 +381,28 @@ def _crossings(gold, n_gold, test, n_test, n_words, left, right, stack):
 
 
 @njit(nogil=True, cache=True)
-def _correct_tags(gold, test, n, equal_offsets, equal):
+def _correct_tags(gold, test, n, equal):
+    """Count the words whose tags count as equal.
+
+    Parameters
+    ----------
+    gold, test : ndarray of int32
+        Tags of the kept words.
+    n : int
+        Number of words.
+    equal : EqualLabels
+        Labels that count as equal.
+
+    Returns
+    -------
+    correct : int
+    """
+    offsets, labels = equal.offsets, equal.labels
     correct = 0
     for k in range(n):
         a = gold[k]
-        for e in range(equal_offsets[a], equal_offsets[a + 1]):
-            if equal[e] == test[k]:
+        for e in range(offsets[a], offsets[a + 1]):
+            if labels[e] == test[k]:
                 correct += 1
                 break
     return correct
@@ -223,6 +410,7 @@ def _correct_tags(gold, test, n, equal_offsets, equal):
 
 @njit(nogil=True, cache=True)
 def _widest(offsets):
+    """Length of the longest piece."""
     widest = 0
     for t in range(offsets.size - 1):
         widest = max(widest, offsets[t + 1] - offsets[t])
@@ -230,169 +418,103 @@ def _widest(offsets):
 
 
 @njit(nogil=True, cache=True)
-def compare_brackets(
-    gold_nodes,
-    gold_size,
-    gold_bracket,
-    gold_start,
-    gold_stop,
-    gold_leaves,
-    gold_word,
-    gold_tag,
-    gold_flags,
-    test_nodes,
-    test_size,
-    test_bracket,
-    test_start,
-    test_stop,
-    test_leaves,
-    test_word,
-    test_tag,
-    test_flags,
-    equal_offsets,
-    equal_labels,
-    equal_words,
-):
+def _empty_layout(n_leaves, n_nodes):
+    return _Layout(
+        np.empty(n_leaves, np.int64),
+        np.empty(n_leaves + 1, np.int64),
+        np.empty((2, n_leaves), np.int32),
+        np.empty((3, n_nodes), np.int64),
+        np.empty(n_nodes, np.int64),
+    )
+
+
+@njit(nogil=True, cache=True)
+def compare_brackets(gold, test, equal_labels, equal_words):
     """Compare the trees of two treebanks pair by pair, as EVALB does.
 
     Parameters
     ----------
-    gold_nodes, gold_leaves : int64 arrays of n + 1 offsets
-        Nodes and leaves of each tree; a row without a tree has neither.
-    gold_size, gold_bracket, gold_start, gold_stop : int32 arrays, one entry a node
-        Nodes in preorder; ``bracket`` is the label that counts, -1 for a deleted one.
-    gold_word, gold_tag, gold_flags : int32, int32, uint8 arrays, one entry a leaf
-        Ids shared by both sides; ``DELETE``, ``DELETE_FOR_LENGTH``, ``QUOTE`` bits.
-    test_nodes, ..., test_flags
-        The same of the other side.
-    equal_offsets, equal_labels : int64, int32 arrays
-        The labels that count as equal to label a, itself among them, are
-        ``equal_labels[equal_offsets[a]:equal_offsets[a + 1]]``.
-    equal_words : int32 array of shape (n_pairs, 2)
+    gold, test : BracketColumns
+        The two sides, with the same number of trees.
+    equal_labels : EqualLabels
+        Labels that count as equal.
+    equal_words : ndarray of int32, shape (n_pairs, 2)
         Pairs of words that count as equal.
 
     Returns
     -------
-    counts : int64 array of shape (n, N_COUNTS)
+    counts : ndarray of int64, shape (n_trees, N_COUNTS)
         Brackets are counted for every pair; matches, crossings and tags only where
         the status is ``VALID``.
-    gold_state, test_state : int8 arrays, one entry a node
+    gold_state, test_state : ndarray of int8, shape (n_nodes,)
         ``NO_BRACKET``, ``UNMATCHED`` or ``MATCH``.
     """
-    n = gold_nodes.size - 1
+    n = gold.node_offsets.size - 1
     counts = np.zeros((n, N_COUNTS), np.int64)
-    gold_state = np.full(gold_size.size, NO_BRACKET, np.int8)
-    test_state = np.full(test_size.size, NO_BRACKET, np.int8)
-    # A restored quote can come back once for every quote of the other side.
-    n_leaves = _widest(gold_leaves) + _widest(test_leaves)
-    n_nodes = max(_widest(gold_nodes), _widest(test_nodes))
-    gold_copies = np.empty(n_leaves, np.int64)
-    test_copies = np.empty(n_leaves, np.int64)
-    gold_position = np.empty(n_leaves + 1, np.int64)
-    test_position = np.empty(n_leaves + 1, np.int64)
-    gold_kept = np.empty((2, n_leaves), np.int32)
-    test_kept = np.empty((2, n_leaves), np.int32)
-    gold_brackets = np.empty((3, n_nodes), np.int64)
-    test_brackets = np.empty((3, n_nodes), np.int64)
-    gold_node = np.empty(n_nodes, np.int64)
-    test_node = np.empty(n_nodes, np.int64)
-    first = np.full(equal_offsets.size - 1, -1, np.int64)
-    follow = np.empty(n_nodes, np.int64)
-    hits = np.empty((2, n_nodes), np.int8)
-    left = np.empty(n_leaves + 1, np.int64)
-    right = np.empty(n_leaves + 1, np.int64)
+    gold_state = np.full(gold.size.size, NO_BRACKET, np.int8)
+    test_state = np.full(test.size.size, NO_BRACKET, np.int8)
+    # A quote can be restored once for every quote of the other side.
+    n_leaves = _widest(gold.leaf_offsets) + _widest(test.leaf_offsets)
+    n_nodes = max(_widest(gold.node_offsets), _widest(test.node_offsets))
+    gold_layout = _empty_layout(n_leaves, n_nodes)
+    test_layout = _empty_layout(n_leaves, n_nodes)
+    scratch = _Scratch(
+        np.full(equal_labels.offsets.size - 1, -1, np.int64),
+        np.empty(n_nodes, np.int64),
+        np.empty((2, n_nodes), np.int8),
+        np.empty(n_leaves + 1, np.int64),
+        np.empty(n_leaves + 1, np.int64),
+    )
+    hits = scratch.hits
 
     for t in range(n):
-        g0, g1 = gold_leaves[t], gold_leaves[t + 1]
-        h0, h1 = test_leaves[t], test_leaves[t + 1]
-        n_gold_words = 0
+        gold_flags = gold.flags[gold.leaf_offsets[t] : gold.leaf_offsets[t + 1]]
+        test_flags = test.flags[test.leaf_offsets[t] : test.leaf_offsets[t + 1]]
         length = 0
-        for k in range(g0, g1):
-            keep = 0 if gold_flags[k] & DELETE else 1
-            gold_copies[k - g0] = keep
-            n_gold_words += keep
+        for k in range(gold_flags.size):
             length += 0 if gold_flags[k] & DELETE_FOR_LENGTH else 1
-        n_test_words = 0
-        for k in range(h0, h1):
-            keep = 0 if test_flags[k] & DELETE else 1
-            test_copies[k - h0] = keep
-            n_test_words += keep
+        n_gold_words = _keep_words(gold_flags, gold_layout.copies)
+        n_test_words = _keep_words(test_flags, test_layout.copies)
 
         status = VALID
         if n_test_words == 0:
             status = SKIP
         elif n_gold_words != n_test_words:
             more_gold, more_test = _restore_quotes(
-                gold_flags[g0:g1], test_flags[h0:h1], gold_copies, test_copies
+                gold_flags, test_flags, gold_layout.copies, test_layout.copies
             )
             n_gold_words += more_gold
             n_test_words += more_test
             if n_gold_words != n_test_words:
                 status = ERROR
-        _lay_out(
-            gold_copies, gold_word[g0:g1], gold_tag[g0:g1], gold_position, gold_kept
-        )
-        _lay_out(
-            test_copies, test_word[h0:h1], test_tag[h0:h1], test_position, test_kept
-        )
+        _lay_out(gold, t, gold_layout)
+        _lay_out(test, t, test_layout)
         if status == VALID and not _same_words(
-            gold_kept[0], test_kept[0], n_gold_words, equal_words
+            gold_layout.kept[0], test_layout.kept[0], n_gold_words, equal_words
         ):
             status = ERROR
 
-        i0, i1 = gold_nodes[t], gold_nodes[t + 1]
-        j0, j1 = test_nodes[t], test_nodes[t + 1]
-        n_gold = _collect(
-            gold_size[i0:i1],
-            gold_bracket[i0:i1],
-            gold_start[i0:i1],
-            gold_stop[i0:i1],
-            gold_position,
-            gold_brackets,
-            gold_node,
-        )
-        n_test = _collect(
-            test_size[j0:j1],
-            test_bracket[j0:j1],
-            test_start[j0:j1],
-            test_stop[j0:j1],
-            test_position,
-            test_brackets,
-            test_node,
-        )
+        n_gold = _collect(gold, t, gold_layout)
+        n_test = _collect(test, t, test_layout)
         hits[:, : max(n_gold, n_test)] = UNMATCHED
         counts[t, STATUS] = status
         counts[t, LENGTH] = length
         counts[t, GOLD] = n_gold
         counts[t, TEST] = n_test
         if status == VALID:
+            gold_brackets, test_brackets = gold_layout.brackets, test_layout.brackets
             counts[t, MATCHED] = _match(
-                gold_brackets,
-                n_gold,
-                test_brackets,
-                n_test,
-                equal_offsets,
-                equal_labels,
-                first,
-                follow,
-                hits,
+                gold_brackets, n_gold, test_brackets, n_test, equal_labels, scratch
             )
             counts[t, CROSSING] = _crossings(
-                gold_brackets,
-                n_gold,
-                test_brackets,
-                n_test,
-                n_gold_words,
-                left,
-                right,
-                follow,
+                gold_brackets, n_gold, test_brackets, n_test, n_gold_words, scratch
             )
             counts[t, WORDS] = n_gold_words
             counts[t, CORRECT_TAGS] = _correct_tags(
-                gold_kept[1], test_kept[1], n_gold_words, equal_offsets, equal_labels
+                gold_layout.kept[1], test_layout.kept[1], n_gold_words, equal_labels
             )
         for k in range(n_gold):
-            gold_state[i0 + gold_node[k]] = hits[0, k]
+            gold_state[gold.node_offsets[t] + gold_layout.node[k]] = hits[0, k]
         for k in range(n_test):
-            test_state[j0 + test_node[k]] = hits[1, k]
+            test_state[test.node_offsets[t] + test_layout.node[k]] = hits[1, k]
     return counts, gold_state, test_state

@@ -1,3 +1,5 @@
+"""Aggregate Markov language model."""
+
 import warnings
 from numbers import Integral, Real
 
@@ -5,10 +7,12 @@ import numpy as np
 
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, fit_context
 from lpcfg_sk.exceptions import ConvergenceWarning
-from lpcfg_sk.language_model._aggregate_training import mixed_probabilities, train
-from lpcfg_sk.language_model._base import BaseLanguageModel
-from lpcfg_sk.language_model._bigrams import BigramCounts
-from lpcfg_sk.language_model._corpus import UNK, Events, check_corpus
+from lpcfg_sk.language_model._aggregate_training import (
+    BigramCounts,
+    mixed_probabilities,
+    train,
+)
+from lpcfg_sk.language_model._base import UNK, BaseLanguageModel, Events, check_corpus
 
 
 class AggregateMarkovLM(BaseLanguageModel):

@@ -1,3 +1,5 @@
+"""Training of the aggregate bigram model: EM, and the pivot method to start it."""
+
 import sys
 from typing import NamedTuple
 
@@ -5,9 +7,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from lpcfg_sk._kernels._aggregate import pair_probabilities
-from lpcfg_sk.pivot._cca import cca
-from lpcfg_sk.pivot._decomposition import anchor_posteriors, conditional_means
+from lpcfg_sk._kernels._aggregate import (
+    SparseRows,
+    pair_probabilities,
+    posterior_columns,
+    posterior_rows,
+)
+from lpcfg_sk._parallel import Resident, cut_by_work, map_chunks
+from lpcfg_sk.pivot import anchor_posteriors, cca, conditional_means
+
+# Nonzeros of the counts in a chunk of work.
+_CHUNK_NONZEROS = 100_000
 
 # Standard deviation of the log-normal noise on the unigram that starts plain EM.
 _INIT_NOISE = 0.1
@@ -17,6 +27,109 @@ _PATIENCE = 3
 _PLATEAU = 15
 # Pivots are looked for among this many times m of the commonest words.
 _CANDIDATES_PER_STATE = 4
+
+
+class BigramCounts:
+    """Counts of (context, outcome) pairs by rows and by columns, for EM.
+
+    Parameters
+    ----------
+    context, outcome : ndarray of int, shape (n_events,)
+        The two words of each bigram.
+    weight : ndarray of shape (n_events,)
+        Weight of each bigram.
+    shape : tuple of int
+        Number of contexts and of outcomes.
+
+    Attributes
+    ----------
+    matrix : csr_array of float64
+        The counts.
+    total : float
+        Their sum.
+    outcome_counts : ndarray of float64
+        Column sums.
+    """
+
+    def __init__(self, context, outcome, weight, shape):
+        matrix = sparse.coo_array((weight, (context, outcome)), shape=shape).tocsr()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        self.matrix = matrix
+        self.total = float(matrix.data.sum())
+        self.outcome_counts = matrix.sum(axis=0)
+        # All iterations read this: a cluster is sent it once.
+        self._by_row = Resident(
+            SparseRows(matrix.indptr, matrix.indices, matrix.data.astype(np.float32))
+        )
+        # A transpose of the entry numbers instead of the counts gives each entry's
+        # place in the rows; counted from 1, as a stored 0 might be dropped.
+        place = sparse.csr_array(
+            (np.arange(1, matrix.nnz + 1), matrix.indices, matrix.indptr), shape=shape
+        ).tocsc()
+        self._by_column = Resident(
+            SparseRows(place.indptr, place.indices, place.data - 1)
+        )
+        self._row_chunks = cut_by_work(np.diff(matrix.indptr), _CHUNK_NONZEROS)
+        self._column_chunks = cut_by_work(np.diff(place.indptr), _CHUNK_NONZEROS)
+
+    def expect(self, r, s, *, columns=True, n_jobs=None):
+        """E-step: how often each state goes with each context and each outcome.
+
+        Parameters
+        ----------
+        r : ndarray of float32, shape (n_contexts, m)
+            r(h | w1).
+        s : ndarray of float32, shape (n_outcomes, m)
+            s(w2 | h).
+        columns : bool, default=True
+            Whether counts of the outcomes are wanted.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        contexts : ndarray of float32, shape (n_contexts, m)
+            Expected counts of (w1, h).
+        outcomes : ndarray of float32, shape (n_outcomes, m), or None
+            Expected counts of (w2, h).
+        log_likelihood : float
+            Of the events of positive probability.
+        impossible : float
+            Count of the other events.
+        """
+        indptr = self.matrix.indptr
+        ratio = np.empty(self.matrix.nnz, np.float32)
+        contexts = np.empty_like(r)
+
+        def by_row(counts, begin, end):
+            rows = counts._replace(indptr=counts.indptr[begin : end + 1])
+            part = np.empty((end - begin, r.shape[1]), np.float32)
+            part_ratio = np.empty(rows.indptr[-1] - rows.indptr[0], np.float32)
+            sums = posterior_rows(rows, r[begin:end], s, True, part_ratio, part)
+            return part, part_ratio, *sums
+
+        def by_column(places, begin, end):
+            columns = places._replace(indptr=places.indptr[begin : end + 1])
+            part = np.empty((end - begin, s.shape[1]), np.float32)
+            posterior_columns(columns, ratio, r, s[begin:end], part)
+            return part
+
+        log_likelihood = impossible = 0.0
+        chunks = [(self._by_row, *rows) for rows in self._row_chunks]
+        parts = map_chunks(by_row, chunks, n_jobs=n_jobs)
+        for (begin, end), part in zip(self._row_chunks, parts, strict=True):
+            contexts[begin:end], ratio[indptr[begin] : indptr[end]] = part[:2]
+            log_likelihood += part[2]
+            impossible += part[3]
+        if not columns:
+            return contexts, None, log_likelihood, impossible
+        outcomes = np.empty_like(s)
+        chunks = [(self._by_column, *rows) for rows in self._column_chunks]
+        parts = map_chunks(by_column, chunks, n_jobs=n_jobs)
+        for (begin, end), part in zip(self._column_chunks, parts, strict=True):
+            outcomes[begin:end] = part
+        return contexts, outcomes, log_likelihood, impossible
 
 
 class Estimate(NamedTuple):

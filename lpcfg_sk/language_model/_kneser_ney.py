@@ -1,7 +1,10 @@
+"""Kneser-Ney language model."""
+
 from numbers import Integral
 
 import numpy as np
 
+from lpcfg_sk._ragged import find_keys
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.language_model._base import BaseLanguageModel
 
@@ -27,15 +30,6 @@ class _Level:
         self.backoff = np.ones(len(history_keys))
         np.divide(removed, total, out=self.backoff, where=total > 0)
         self.offsets = np.searchsorted(history, np.arange(len(history_keys) + 1))
-
-
-def _find(table, keys):
-    """Places of keys in a sorted table, -1 where they are not."""
-    place = np.searchsorted(table, keys)
-    inside = place < len(table)
-    found = np.full(len(keys), -1)
-    found[inside] = np.where(table[place[inside]] == keys[inside], place[inside], -1)
-    return found
 
 
 def _discounts(counts, modified):
@@ -198,7 +192,7 @@ class KneserNeyLM(BaseLanguageModel):
                 longer_histories, longer_keys, _ = tables[n]
                 shorter = longer_histories[longer_keys // n_outcomes] // base
                 distinct = np.bincount(
-                    _find(keys, shorter * n_outcomes + longer_keys % n_outcomes),
+                    find_keys(keys, shorter * n_outcomes + longer_keys % n_outcomes),
                     minlength=len(keys),
                 )
                 # nothing precedes a start symbol: such n-grams keep their counts
@@ -224,7 +218,7 @@ class KneserNeyLM(BaseLanguageModel):
         for n, level in enumerate(self._levels[1:]):
             key = number * base + history[:, n]
             key[(number < 0) | (history[:, n] < 0)] = -1
-            number = _find(level.history_keys, key)
+            number = find_keys(level.history_keys, key)
             yield level, number
 
     def _probabilities(self, history, outcome):
@@ -233,7 +227,7 @@ class KneserNeyLM(BaseLanguageModel):
         for level, number in self._numbers(history):
             known = np.flatnonzero(number >= 0)
             number = number[known]
-            place = _find(level.keys, number * n_outcomes + outcome[known])
+            place = find_keys(level.keys, number * n_outcomes + outcome[known])
             proba[known] *= level.backoff[number]
             proba[known[place >= 0]] += level.proba[place[place >= 0]]
         return proba

@@ -14,17 +14,12 @@ from lpcfg_sk.metrics._bootstrap import (
     bootstrap_ci,
     paired_bootstrap,
 )
-from lpcfg_sk.metrics._parameters import ParsevalParameters
+from lpcfg_sk.metrics._evalb_parameters import ParsevalParameters
 from lpcfg_sk.metrics._parseval import (
     parseval,
     parseval_files,
     parseval_report,
     parseval_summary,
-)
-from lpcfg_sk.metrics._scorers import (
-    log_likelihood_scorer,
-    parseval_scorer,
-    perplexity,
 )
 from lpcfg_sk.metrics._scores import (
     BracketCounts,
@@ -32,6 +27,9 @@ from lpcfg_sk.metrics._scores import (
     f1_score,
     label_report,
     length_report,
+    log_likelihood_scorer,
+    parseval_scorer,
+    perplexity,
 )
 
 __all__ = [

@@ -1,3 +1,5 @@
+"""Two treebanks side by side: shared ids, and the comparison of their brackets."""
+
 import re
 from itertools import chain
 from typing import NamedTuple
@@ -9,8 +11,11 @@ from lpcfg_sk._kernels._brackets_match import (
     DELETE_FOR_LENGTH,
     NO_BRACKET,
     QUOTE,
+    BracketColumns,
+    EqualLabels,
     compare_brackets,
 )
+from lpcfg_sk._ragged import offsets, read_only
 from lpcfg_sk.exceptions import TreebankFormatError
 from lpcfg_sk.treebank import check_treebank
 
@@ -39,19 +44,16 @@ class Side(NamedTuple):
     @classmethod
     def from_treebank(cls, treebank):
         parsed = treebank.is_parsed
-        leaf_offsets = np.zeros(len(treebank) + 1, dtype=np.int64)
-        np.cumsum(np.where(parsed, treebank.lengths, 0), out=leaf_offsets[1:])
-        if parsed.all():
-            word = treebank.token
-        else:
-            word = treebank.token[np.repeat(parsed, treebank.lengths)]
+        word = treebank.token
+        if not parsed.all():
+            word = word[np.repeat(parsed, treebank.lengths)]
         return cls(
             treebank.node_offsets,
             treebank.label,
             treebank.size,
             treebank.start,
             treebank.stop,
-            leaf_offsets,
+            offsets(np.where(parsed, treebank.lengths, 0)),
             word,
             treebank.labels.strings,
             treebank.tokens.strings,
@@ -59,7 +61,7 @@ class Side(NamedTuple):
 
     @classmethod
     def from_file(cls, path):
-        """Read one tree a line; a line may also hold no tree, or several.
+        """Read one tree per line; a line may also hold no tree, or several.
 
         Unlike in a treebank, unlabelled brackets stay unlabelled and brackets
         without words are left out.
@@ -115,12 +117,12 @@ class Side(NamedTuple):
 
 def _malformed(path, number, item, what):
     return TreebankFormatError(
-        f"{what}; expected one tree a line", str(path), number, item.start() + 1
+        f"{what}; expected one tree per line", str(path), number, item.start() + 1
     )
 
 
 class Alignment(NamedTuple):
-    """Outcome of a comparison: counts a sentence, and what became of each node."""
+    """Result of a comparison: counts per sentence, and the state of each node."""
 
     counts: np.ndarray
     gold_state: np.ndarray
@@ -164,17 +166,16 @@ def align_treebanks(gold, predicted, params, *, parsed=False):
 
 
 def align(gold, test, params):
-    """Compare two sides in ids of their own union of labels and words."""
+    """Compare two sides, with ids for the union of their labels and words."""
     ids = {}
     for name in chain(gold.labels, test.labels, ("",), *params.eq_labels):
         ids.setdefault(name, len(ids))
         ids.setdefault(_cut(name), len(ids))
-    offsets, equal = _equal_labels(ids, params.eq_labels)
     gold_word, test_word, equal_words, marks = _shared_words(gold, test, params)
     gold_columns, gold_name = _columns(gold, gold_word, marks, ids, params)
     test_columns, test_name = _columns(test, test_word, marks, ids, params)
     counts, gold_state, test_state = compare_brackets(
-        *gold_columns, *test_columns, offsets, equal, equal_words
+        gold_columns, test_columns, _equal_labels(ids, params.eq_labels), equal_words
     )
     return Alignment(counts, gold_state, test_state, gold_name, test_name, tuple(ids))
 
@@ -189,10 +190,9 @@ def _equal_labels(ids, pairs):
     for a, b in pairs:
         equal[ids[a]].add(ids[b])
         equal[ids[b]].add(ids[a])
-    offsets = np.zeros(len(ids) + 1, dtype=np.int64)
-    np.cumsum([len(e) for e in equal], out=offsets[1:])
-    return offsets, np.fromiter(
-        chain.from_iterable(map(sorted, equal)), dtype=np.int32, count=offsets[-1]
+    labels = list(chain.from_iterable(map(sorted, equal)))
+    return EqualLabels(
+        offsets([len(e) for e in equal]), np.array(labels, dtype=np.int32)
     )
 
 
@@ -200,9 +200,10 @@ def _shared_words(gold, test, params):
     """Words of both sides in common ids, pairs of equal words, quotation marks."""
     if gold.tokens is test.tokens:
         gold_word, test_word = gold.word, test.word
-        asked = chain(*params.eq_words, _QUOTATION_MARKS if params.quote_labels else ())
-        asked = set(asked)
-        ids = {w: i for i, w in enumerate(gold.tokens) if w in asked} if asked else {}
+        wanted = set(chain(*params.eq_words))
+        if params.quote_labels:
+            wanted.update(_QUOTATION_MARKS)
+        ids = {w: i for i, w in enumerate(gold.tokens) if w in wanted} if wanted else {}
     else:
         ids = {}
         gold_word, test_word = (
@@ -224,14 +225,14 @@ def _translate(word, tokens, ids):
 
 
 def _columns(side, word, marks, ids, params):
-    """Arguments of the kernel for one side, and the cut label of each node."""
+    """Columns for the kernel of one side, and the cut label of each node."""
     deleted = set(params.delete_labels)
     for a, b in params.eq_labels:
         if b in params.delete_labels:
             deleted.add(a)
         if a in params.delete_labels:
             deleted.add(b)
-    # The last row, which id -1 finds, is that of a word without a pre-terminal.
+    # The last row, which id -1 reads, is that of a word without a pre-terminal.
     names = (*side.labels, "")
     tag = np.array([ids[name] for name in names], dtype=np.int32)
     cut = np.array([ids[_cut(name)] for name in names], dtype=np.int32)
@@ -251,7 +252,7 @@ def _columns(side, word, marks, ids, params):
     leaf_flags = flags[leaf]
     if params.quote_labels:
         leaf_flags[~np.isin(word, marks)] &= np.uint8(~np.uint8(QUOTE))
-    columns = (
+    columns = BracketColumns(
         side.node_offsets,
         side.size,
         bracket[side.label],
@@ -262,12 +263,7 @@ def _columns(side, word, marks, ids, params):
         tag[leaf],
         leaf_flags,
     )
-    return tuple(map(_read_only, columns)), cut[side.label]
-
-
-def _read_only(array):
     # Columns of treebanks are read-only and others are not: with one kind of array
     # the kernel is compiled once.
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
+    columns = (read_only(np.ascontiguousarray(column)) for column in columns)
+    return BracketColumns(*columns), cut[side.label]

@@ -1,3 +1,5 @@
+"""Bootstrap intervals and tests, by resampling sentences."""
+
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ from lpcfg_sk._kernels._brackets_match import (
     WORDS,
 )
 from lpcfg_sk.metrics._alignment import align_treebanks
-from lpcfg_sk.metrics._parameters import check_parameters
+from lpcfg_sk.metrics._evalb_parameters import check_parameters
 from lpcfg_sk.metrics._parseval import is_parseval_frame
 
 _METRICS = ("f1", "recall", "precision", "complete_match", "tag_accuracy")

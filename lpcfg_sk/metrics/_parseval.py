@@ -1,3 +1,5 @@
+"""EVALB: scores of each sentence, totals, and the program's report."""
+
 import os
 import warnings
 
@@ -19,7 +21,7 @@ from lpcfg_sk._kernels._brackets_match import (
 )
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.metrics._alignment import Side, align, align_treebanks
-from lpcfg_sk.metrics._parameters import ParsevalParameters, check_parameters
+from lpcfg_sk.metrics._evalb_parameters import ParsevalParameters, check_parameters
 
 _COUNTS = {
     "matched_brackets": MATCHED,

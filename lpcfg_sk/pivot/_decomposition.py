@@ -4,7 +4,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
-from lpcfg_sk._kernels._aggregate import posterior_rows
+from lpcfg_sk._kernels._aggregate import SparseRows, posterior_rows
 from lpcfg_sk.pivot._anchors import fast_anchor_words
 from lpcfg_sk.pivot._cca import cca
 from lpcfg_sk.pivot._simplex import simplex_least_squares
@@ -286,9 +286,11 @@ def match_states(Q, posteriors, s, start, *, tol, max_iter):
     # no model of the columns given the row beats their relative frequencies
     ceiling = (Q.data * np.log(Q.data / row_counts)).sum()
 
+    rows = SparseRows(Q.indptr, Q.indices, Q.data)
+
     def expect(t):
         log_likelihood, impossible = posterior_rows(
-            Q.indptr, Q.indices, Q.data, posteriors @ t, s, False, ratio, weighted
+            rows, posteriors @ t, s, False, ratio, weighted
         )
         gradient = posteriors.T @ weighted
         counts = (t * gradient).sum(axis=1)

@@ -9,8 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from lpcfg_sk._kernels._aggregate import pair_probabilities
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.language_model import AggregateMarkovLM
-from lpcfg_sk.language_model._aggregate_training import pivot_outcomes
-from lpcfg_sk.language_model._bigrams import BigramCounts
+from lpcfg_sk.language_model._aggregate_training import BigramCounts, pivot_outcomes
 from tests.reference import language_model as reference
 from tests.reference.pivot import best_order, separable
 

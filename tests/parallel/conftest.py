@@ -13,7 +13,7 @@ SMALL_CHUNKS = {
     "lpcfg_sk.pivot._simplex._CHUNK_ROWS": 64,
     "lpcfg_sk.cfg._expectations._CHUNK_WORK": 2_000,
     "lpcfg_sk.parsing._charts._CHUNK_WORK": 20_000,
-    "lpcfg_sk.language_model._bigrams._CHUNK_NONZEROS": 300,
+    "lpcfg_sk.language_model._aggregate_training._CHUNK_NONZEROS": 300,
 }
 
 

@@ -1,3 +1,5 @@
+"""Parameter files of EVALB."""
+
 import os
 import warnings
 from dataclasses import dataclass, replace
