@@ -1,14 +1,4 @@
-"""Parse sentences, one a line, as they come in.
-
-Tokens are separated by white space; with --tags a token is word/TAG. Brackets in words
-are taken as -LRB- and -RRB-, as treebanks write them. The answer to a line is a line
-with its tree, and an empty line for an empty one.
-
-With --kbest it is a line "score TAB tree" for each tree, with --marginals a line "label
-TAB start TAB end TAB posterior" for each bracket; an empty line ends each answer. Spans
-are 0-based and half-open: the bracket is over the tokens start to end - 1. With --json
-the answer is one line with a JSON value, null for an empty line.
-"""
+"""The command that parses sentences: parse."""
 
 import contextlib
 import itertools
@@ -17,40 +7,17 @@ import re
 import sys
 import warnings
 
-from lpcfg_sk._cli._common import (
-    Progress,
-    add_jobs_argument,
-    emit,
-    load_parser,
-    positive,
-)
+from sklearn.pipeline import Pipeline
+
+from lpcfg_sk._cli._console import Progress, emit
+from lpcfg_sk.exceptions import ChartMemoryError
+from lpcfg_sk.persistence import load
 
 _ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 
 
-def add_arguments(parser):
-    """Declare the arguments of the command."""
-    parser.add_argument("model", help="file that train wrote")
-    parser.add_argument("input", nargs="?", default="-", help="sentences; - for stdin")
-    answer = parser.add_mutually_exclusive_group()
-    answer.add_argument("--kbest", type=positive, help="number of trees a sentence")
-    answer.add_argument(
-        "--marginals",
-        action="store_true",
-        help="write span posteriors, no trees",
-    )
-    parser.add_argument("--tags", action="store_true", help="tokens are word/TAG")
-    parser.add_argument("--json", action="store_true", help="one JSON value a line")
-    parser.add_argument(
-        "--batch", type=positive, default=100, help="sentences parsed together"
-    )
-    add_jobs_argument(parser)
-
-
-def run(arguments):
+def parse(arguments):
     """Parse batch by batch, so that memory does not grow with the input."""
-    from lpcfg_sk.exceptions import ChartMemoryError
-
     parser = load_parser(arguments.model)
     parser.set_params(**{f"{parser.steps[-1][0]}__n_jobs": arguments.jobs})
     with contextlib.ExitStack() as stack:
@@ -77,6 +44,17 @@ def run(arguments):
             progress.step(len(batch))
 
 
+def load_parser(path):
+    """Load the pipeline of a file that train wrote."""
+    parser = load(path)
+    if not isinstance(parser, Pipeline):
+        raise ValueError(
+            f"{path} holds a {type(parser).__name__}; expected a parser with its "
+            "preprocessing, as train and save(make_parser(...)) write it"
+        )
+    return parser
+
+
 def _tokens(lines):
     """Tokens of each line, brackets as in treebanks."""
     try:
@@ -90,10 +68,10 @@ def _tokens(lines):
 
 
 def _by_line(message, batch):
-    """A message that names lines of the input for rows of the batch."""
+    """Replace rows of the batch by lines of the input in a message."""
     lines = {
         f"row {row}": f"line {number}"
-        for row, (number, _) in enumerate(filled for filled in batch if filled[1])
+        for row, (number, _) in enumerate(line for line in batch if line[1])
     }
     return re.sub(r"\brow \d+", lambda row: lines.get(row[0], row[0]), str(message))
 

@@ -10,7 +10,7 @@ import pytest
 
 from lpcfg_sk import WTA, Tree, load, save
 from lpcfg_sk._cli import main
-from lpcfg_sk._cli._common import emit_table
+from lpcfg_sk._cli._console import emit_table
 from lpcfg_sk.datasets import load_toy
 
 
@@ -401,6 +401,14 @@ def test_help_says_what_is_not_obvious(capsys):
     told = help_of(capsys, "minimize")
     for fact in ("n^3 weights", "Without -n all states", "WTA.load reads it"):
         assert fact in told
+
+
+def test_help_imports_no_heavy_module():
+    program = (
+        "import sys; from lpcfg_sk._cli import main; main(['parse', '--help']); "
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'numba', 'sklearn')))"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
 def test_help_and_version(capsys):

@@ -1,22 +1,15 @@
-"""Show what a model has learnt: its sizes and the meaning of its latent states."""
+"""Commands that read a saved parser and do not parse: inspect and minimize."""
 
-from lpcfg_sk._cli._common import emit, emit_table, load_parser, positive
+import pandas as pd
 
-
-def add_arguments(parser):
-    """Declare the arguments of the command."""
-    parser.add_argument("model", help="file that train wrote")
-    parser.add_argument("--label", help="nonterminal whose states to describe")
-    parser.add_argument("--top", type=positive, default=5, help="expansions a state")
-    parser.add_argument("--json", action="store_true", help="write JSON")
+from lpcfg_sk._cli._console import emit, emit_table, note
+from lpcfg_sk._cli._parse import load_parser
+from lpcfg_sk.automata import WTA, SVTAMinimizer
+from lpcfg_sk.inspection import describe_state, state_table
 
 
-def run(arguments):
+def inspect(arguments):
     """Describe a model or one of its nonterminals."""
-    import pandas as pd
-
-    from lpcfg_sk.inspection import describe_state, state_table
-
     parser = load_parser(arguments.model)
     grammar = parser[-1].grammar_
     label = arguments.label
@@ -41,3 +34,25 @@ def run(arguments):
     else:
         states = pd.Series(grammar.m, name="states").rename_axis("nonterminal")
         emit_table(states.to_frame(), as_json=arguments.json)
+
+
+def minimize(arguments):
+    """Minimise the grammar of a model."""
+    learner = load_parser(arguments.model)[-1]
+    whole = WTA.from_pcfg(learner.grammar_)
+    note(f"minimising an automaton of {whole.n_states} states")
+    small = SVTAMinimizer(whole, arguments.states).fit(None).wta_
+    note(f"kept {small.n_states} states; computing the distance")
+    table = pd.DataFrame(
+        {
+            "states": [whole.n_states, small.n_states],
+            "weights": [whole.n_parameters, small.n_parameters],
+            "l2_distance": [0.0, whole.distance(small)],
+        },
+        index=pd.Index(["grammar", "automaton"], name="model"),
+    )
+    emit_table(table, as_json=arguments.json)
+    if arguments.output:
+        small.save(arguments.output)
+        if not arguments.json:
+            emit(f"saved to {arguments.output}")

@@ -1,0 +1,93 @@
+"""Output of the commands: results on stdout, progress on stderr."""
+
+import json
+import sys
+import time
+
+import numpy as np
+
+__all__ = ["Progress", "emit", "emit_table", "note", "watched"]
+
+_BAR = 30
+
+
+def emit(text):
+    """Write a line of results."""
+    sys.stdout.write(f"{text}\n")
+
+
+def emit_table(table, *, as_json=False, index=True):
+    """Write a table as text, or as JSON."""
+    if as_json:
+        frame = table.reset_index() if index else table
+        rows = json.loads(frame.to_json(orient="records"))
+        emit(json.dumps(rows, indent=2))
+        return
+    rounded = table.copy()
+    for column in rounded.select_dtypes("number"):
+        values = rounded[column].to_numpy(dtype=float, na_value=np.nan)
+        whole = np.all(np.mod(values[~np.isnan(values)], 1) == 0)
+        rounded[column] = [_format_number(v, whole) for v in values]
+    emit(rounded.to_string(index=index))
+
+
+def _format_number(value, whole):
+    if np.isnan(value):
+        return ""
+    if whole:
+        return f"{value:.0f}"
+    return f"{value:.4g}"
+
+
+def watched():
+    """Whether stderr is a terminal, which a person watches."""
+    return sys.stderr.isatty()
+
+
+def note(text):
+    """Write a line about the progress, on a terminal only."""
+    if watched():
+        sys.stderr.write(f"{text}\n")
+
+
+class Progress:
+    """A line on stderr that counts the steps of long work, on a terminal only.
+
+    Parameters
+    ----------
+    what : str
+        What is counted.
+    total : int, default=None
+        Number of steps, where it is known.
+    shown : bool, default=True
+        Whether to write at all.
+    """
+
+    def __init__(self, what, total=None, *, shown=True):
+        self.what = what
+        self.total = total
+        self.shown = shown and watched()
+        self.done = 0
+        self.begin = time.monotonic()
+
+    def __enter__(self):
+        self.step(0)
+        return self
+
+    def __exit__(self, *_):
+        if self.shown:
+            sys.stderr.write("\r\033[K")
+
+    def step(self, n=1):
+        """Count steps that are done."""
+        self.done += n
+        if not self.shown:
+            return
+        count, bar = str(self.done), ""
+        if self.total:
+            filled = min(_BAR, _BAR * self.done // self.total)
+            count += f"/{self.total}"
+            bar = f" [{'#' * filled}{'.' * (_BAR - filled)}]"
+        seconds = time.monotonic() - self.begin
+        sys.stderr.write(f"\r\033[K{self.what}{bar} {count}, {seconds:.0f} s")
+        sys.stderr.flush()
