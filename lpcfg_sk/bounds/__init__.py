@@ -1,8 +1,13 @@
 """Sample-size and error bounds of the papers."""
 
-from lpcfg_sk.bounds._covering import (
+from lpcfg_sk.bounds._approximations import (
+    Boundedness,
+    Tightness,
+    boundedness,
+    entropy_bound,
     hidden_variable_log_covering_number,
     log_covering_number,
+    tightness,
 )
 from lpcfg_sk.bounds._distribution import (
     DistributionConstants,
@@ -16,13 +21,6 @@ from lpcfg_sk.bounds._margin import (
     margin_relative_deviation,
     margin_relative_sample_size,
     margin_sample_size,
-)
-from lpcfg_sk.bounds._proper import (
-    Boundedness,
-    Tightness,
-    boundedness,
-    entropy_bound,
-    tightness,
 )
 from lpcfg_sk.bounds._spectral import (
     moment_error,

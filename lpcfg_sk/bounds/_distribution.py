@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize_scalar
 
+from lpcfg_sk.cfg import CFG, rules_of_trees
 from lpcfg_sk.treebank import check_treebank
 
 __all__ = [
@@ -63,7 +64,7 @@ class TailFit(NamedTuple):
     mode : int
         Most frequent length; the tail begins after it.
     points : DataFrame
-        One row a length of the tail: ``frequency``, ``curve``, and ``held_out``, the
+        One row per length of the tail: ``frequency``, ``curve``, and ``held_out``, the
         frequency in data that the fit has not seen (nan where there is none).
 
     Examples
@@ -202,9 +203,6 @@ def distribution_constants(treebank, grammar=None, *, r=None, derivations="sampl
     >>> [round(float(value), 3) for value in constants]
     [1.667, 0.873, 0.655, 0.655, 1.0]
     """
-    from lpcfg_sk.cfg import CFG
-    from lpcfg_sk.cfg._expectations import rules_of_trees
-
     if derivations not in ("sample", "grammar"):
         raise ValueError(f"derivations is 'sample' or 'grammar', got {derivations!r}")
     if r is not None and not 0 < r < 1:
@@ -281,28 +279,29 @@ def count_derivations(grammar, max_length):
     tables = grammar.tables()
     n_nonterminals = tables.n_nonterminals
     n_symbols = n_nonterminals + tables.n_terminals
-    # Terminals are no rules: they derive themselves with none.
-    of = [[0] for _ in range(n_nonterminals)]
-    of += [[1] + [0] * max_length for _ in range(tables.n_terminals)]
-    of += [[] for _ in tables.trie_left]
+    # counts[item][k]: derivations of a symbol, or of a prefix of a right-hand side, by
+    # k rules. A terminal derives itself by none.
+    counts = [[0] for _ in range(n_nonterminals)]
+    counts += [[1] + [0] * max_length for _ in range(tables.n_terminals)]
+    counts += [[] for _ in tables.trie_left]
     trie = list(zip(tables.trie_left.tolist(), tables.trie_right.tolist(), strict=True))
     rules = list(zip(tables.rule_lhs.tolist(), tables.rule_item.tolist(), strict=True))
     for k in range(max_length + 1):
         if k > 0:
             for symbol in range(n_nonterminals):
-                of[symbol].append(0)
+                counts[symbol].append(0)
             for lhs, item in rules:
-                of[lhs][k] += of[item][k - 1]
+                counts[lhs][k] += counts[item][k - 1]
         for t, (left, right) in enumerate(trie):
-            below, added = of[left], of[right]
+            prefix, added = counts[left], counts[right]
             if right >= n_nonterminals:
-                total = below[k]
+                total = prefix[k]
             else:
                 total = sum(
-                    below[k - j] * added[j] for j in range(1, k + 1) if added[j]
+                    prefix[k - j] * added[j] for j in range(1, k + 1) if added[j]
                 )
-            of[n_symbols + t].append(total)
-    return of[tables.start]
+            counts[n_symbols + t].append(total)
+    return counts[tables.start]
 
 
 def _frequencies(treebank):
@@ -345,7 +344,7 @@ def _decay(length, log_p):
     """Base of the exponential decay of probabilities with length."""
     spread = length - length.mean()
     if not spread.any():
-        # One length only: the line through the origin.
+        # All derivations have one length: take the line through the origin.
         slope = log_p.mean() / length.mean()
     else:
         slope = spread @ log_p / (spread @ spread)
@@ -364,14 +363,8 @@ def _distinct(treebank, length):
     for i in range(len(treebank)):
         nodes = slice(treebank.node_offsets[i], treebank.node_offsets[i + 1])
         tokens = slice(treebank.token_offsets[i], treebank.token_offsets[i + 1])
-        key = tuple(
-            column.tobytes()
-            for column in (
-                treebank.label[nodes],
-                treebank.size[nodes],
-                treebank.token[tokens],
-            )
-        )
+        columns = treebank.label[nodes], treebank.size[nodes], treebank.token[tokens]
+        key = tuple(column.tobytes() for column in columns)
         if key not in seen:
             seen.add(key)
             counts[length[i]] += 1

@@ -26,13 +26,15 @@ Slips of the text that are corrected here:
 
 import math
 
-from lpcfg_sk.bounds._checks import between_0_and_1, check_constants, positive
-from lpcfg_sk.bounds._covering import (
+from lpcfg_sk.bounds._approximations import (
+    K_n,
+    boundedness,
     hidden_variable_log_covering_number,
+    last_crossing,
     log_covering_number,
     log_hidden,
 )
-from lpcfg_sk.bounds._proper import K_n, boundedness
+from lpcfg_sk.bounds._checks import between_0_and_1, check_constants, positive
 
 __all__ = [
     "deviation_probability",
@@ -172,7 +174,7 @@ def margin_sample_size(epsilon, delta, *, N, s, L, q, Lambda=None, alpha=1.0):
             f"no n below 1e304 is enough for epsilon={epsilon}, N={N}, q={q}, "
             f"alpha={alpha}; allow a larger epsilon"
         )
-    low = _last_crossing(lambda x: excess(x) + math.log(2), low)
+    low = last_crossing(lambda x: excess(x) + math.log(2), low)
     n = math.exp(_LARGEST_LOG)
     least = math.floor(math.exp(low)) + 1
     while True:
@@ -271,22 +273,6 @@ def margin_relative_deviation(n, rho, *, N, s, H):
     between_0_and_1(rho=rho)
     positive(n=n, N=N, s=s, H=H)
     return 2 * rho * K_n(math.log(n), s, N) / H
-
-
-def _last_crossing(excess, low):
-    """Where a function that falls from `low` on gets to zero."""
-    if excess(low) <= 0:
-        return low
-    high = 2 * low
-    while excess(high) > 0:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if excess(middle) > 0:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def _alpha_of(Lambda, alpha):

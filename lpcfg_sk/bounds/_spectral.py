@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk.bounds._checks import not_negative, positive
+
 
 def spectral_error(N, *, m, Delta, delta, kappa, gamma):
     r"""Bound on the error of a grammar whose parameters are nearly right (lemma 12).
@@ -45,8 +47,8 @@ def spectral_error(N, *, m, Delta, delta, kappa, gamma):
     >>> round(bound, 6)
     0.008012
     """
-    _positive(m=m, gamma=gamma)
-    _not_negative(N=N, Delta=Delta, delta=delta, kappa=kappa)
+    positive(m=m, gamma=gamma)
+    not_negative(N=N, Delta=Delta, delta=delta, kappa=kappa)
     log_growth = (
         np.log1p(kappa) + N * np.log1p(Delta / gamma) + (N + 1) * np.log1p(delta)
     )
@@ -99,8 +101,8 @@ def parameter_errors(
     >>> {name: round(error, 4) for name, error in errors.items()}
     {'Delta': 0.1378, 'delta': 0.0442, 'kappa': 0.0163}
     """
-    _positive(m=m, n=n, sigma=sigma, xi=xi)
-    _not_negative(
+    positive(m=m, n=n, sigma=sigma, xi=xi)
+    not_negative(
         eps_omega_pre=eps_omega_pre,
         eps_omega_in=eps_omega_in,
         eps_D=eps_D,
@@ -146,7 +148,7 @@ def moment_error(n_samples, *, n_nonterminals, delta):
     >>> round(moment_error(10_000, n_nonterminals=5, delta=0.05), 4)
     0.0428
     """
-    _positive(n_samples=n_samples, n_nonterminals=n_nonterminals)
+    positive(n_samples=n_samples, n_nonterminals=n_nonterminals)
     return float((1 + np.sqrt(2 * _log_events(n_nonterminals, delta))) / n_samples**0.5)
 
 
@@ -201,7 +203,7 @@ def spectral_sample_size(
     ...                      xi=0.5, gamma=0.05)["roots"]
     125...
     """
-    _positive(
+    positive(
         epsilon=epsilon,
         m=m,
         n=n,
@@ -249,7 +251,7 @@ def separability_report(estimator):
     Returns
     -------
     report : DataFrame
-        One row a nonterminal, the one that limits the guarantee first:
+        One row per nonterminal, the one that limits the guarantee first:
 
         - ``count``: nodes in training;
         - ``m``: states used;
@@ -260,7 +262,7 @@ def separability_report(estimator):
         - ``xi``: lower bound of σ_m(I^a), whose latent states are not seen:
           σ_m(Ω^a) over the root mean square norm of the outside features;
         - ``noise``: the bound of lemma 19 on the error of Ω^a, with δ = 0.05;
-        - ``limits``: noise is more than σ_m/3, so that the theory says nothing of
+        - ``limits``: noise is more than σ_m/3, so that the theory says nothing about
           this nonterminal at this size of treebank.
 
     Notes
@@ -285,7 +287,7 @@ def separability_report(estimator):
     for a, projection in model.projections_.items():
         s, m, count = projection.singular_values, model.m_[a], model.counts_[a]
         if len(s) == 0:
-            # One state, features that are constant.
+            # One state, whose features are constant.
             sigma, xi = np.ones(1), 1.0
         else:
             sigma = s / (projection.phi_norm * projection.psi_norm)
@@ -314,15 +316,3 @@ def _log_events(n_nonterminals, delta):
     if not 0 < delta < 1:
         raise ValueError(f"delta is a probability between 0 and 1, got {delta}")
     return np.log((2 * n_nonterminals + 1) / delta)
-
-
-def _positive(**values):
-    for name, value in values.items():
-        if not value > 0:
-            raise ValueError(f"{name} must be positive, got {value}")
-
-
-def _not_negative(**values):
-    for name, value in values.items():
-        if not value >= 0:
-            raise ValueError(f"{name} must not be negative, got {value}")

@@ -6,6 +6,7 @@ from lpcfg_sk.cfg._binary_normal_form import (
     theta_to_binomials,
 )
 from lpcfg_sk.cfg._cfg import CFG, Rule
+from lpcfg_sk.cfg._expectations import rules_of_trees
 from lpcfg_sk.cfg._hardness import assignment_of_tree, sat_grammar
 from lpcfg_sk.cfg._margin_em import MarginEMPCFG
 
@@ -19,3 +20,6 @@ __all__ = [
     "sat_grammar",
     "theta_to_binomials",
 ]
+
+# Shared with other packages, but not public.
+_shared = (rules_of_trees,)

@@ -1,15 +1,18 @@
-"""Result tables, displays and drawings."""
+"""Result tables, displays, and differences of trees."""
 
 from lpcfg_sk.inspection._chart import ChartDisplay
-from lpcfg_sk.inspection._compare import compare
-from lpcfg_sk.inspection._comparison import ComparisonDisplay
-from lpcfg_sk.inspection._convergence import ConvergenceDisplay
-from lpcfg_sk.inspection._latent_states import LatentStateDisplay
-from lpcfg_sk.inspection._results import results_table
-from lpcfg_sk.inspection._singular_values import SingularValueDisplay
-from lpcfg_sk.inspection._state_curve import StateCurveDisplay
-from lpcfg_sk.inspection._states import describe_state, state_table
-from lpcfg_sk.inspection._tail import TailFitDisplay
+from lpcfg_sk.inspection._comparison import ComparisonDisplay, compare
+from lpcfg_sk.inspection._curves import (
+    ConvergenceDisplay,
+    SingularValueDisplay,
+    TailFitDisplay,
+)
+from lpcfg_sk.inspection._latent_states import (
+    LatentStateDisplay,
+    describe_state,
+    state_table,
+)
+from lpcfg_sk.inspection._search import StateCurveDisplay, results_table
 from lpcfg_sk.inspection._tree_diff import tree_diff
 
 __all__ = [

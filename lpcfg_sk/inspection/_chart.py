@@ -1,6 +1,9 @@
-import numpy as np
+"""Posterior probabilities of brackets as a picture."""
 
-from lpcfg_sk.inspection._displays import Display
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from lpcfg_sk.inspection._display import Display
 
 __all__ = ["ChartDisplay"]
 
@@ -15,7 +18,7 @@ class ChartDisplay(Display):
     marginals : DataFrame
         Columns label, start, end, marginal, as ``span_marginals`` gives them.
     label : str, default=None
-        Show this label alone; the most probable label of each span where None.
+        Show only this label; the most probable label of each span where None.
 
     Attributes
     ----------
@@ -50,7 +53,7 @@ class ChartDisplay(Display):
         sentence : list of str
             The words.
         label : str, default=None
-            Show this label alone.
+            Show only this label.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure where None.
         **kwargs
@@ -60,8 +63,6 @@ class ChartDisplay(Display):
         -------
         display : ChartDisplay
         """
-        from sklearn.pipeline import Pipeline
-
         X = [list(sentence)]
         if isinstance(estimator, Pipeline):
             X = estimator[:-1].transform(X)
@@ -104,7 +105,7 @@ class ChartDisplay(Display):
             ax.text(
                 *place, row.label, ha="center", va="center", color=colour, fontsize=7
             )
-        # The triangle has its corner at the upper right: so have the words.
+        # The triangle fills the upper right, so the words are on top.
         ax.set_xticks(range(n), self.words, rotation=90)
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")

@@ -1,7 +1,163 @@
-from lpcfg_sk.inspection._displays import Display, fitted_learner
-from lpcfg_sk.inspection._states import describe_state
+"""What latent states mean: tables of their words and rules, and a picture."""
 
-__all__ = ["LatentStateDisplay"]
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from lpcfg_sk.inspection._display import Display, fitted_learner
+
+__all__ = ["LatentStateDisplay", "describe_state", "state_table"]
+
+
+def describe_state(model, nonterminal, state, *, top=10):
+    """Most probable expansions of a latent state.
+
+    Parameters
+    ----------
+    model : LPCFG, learner or pipeline that ends in one
+        A grammar with non-negative parameters (EM, pivot, plain PCFG).
+    nonterminal : str
+        The nonterminal a.
+    state : int
+        The state h, from 0.
+    top : int, default=10
+        Number of words or rules.
+
+    Returns
+    -------
+    table : DataFrame
+        What state h rewrites to, the most probable first: ``kind`` ("word" or
+        "rule"), ``expansion``, its ``probability`` given (a, h), and its ``lift``: that
+        probability over the mean of the states of a.
+
+    See Also
+    --------
+    state_table : All states in one table.
+    LatentStateDisplay : A picture of the states of a nonterminal.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import LPCFG
+    >>> from lpcfg_sk.inspection import describe_state
+    >>> grammar = LPCFG.from_parameters(
+    ...     binary={("S", "A", "A"): [[[0.25, 0.25], [0.25, 0.25]]]},
+    ...     lexical={("A", "x"): [1.0, 0.25], ("A", "y"): [0.0, 0.75]},
+    ...     root={"S": [1.0]},
+    ... )
+    >>> describe_state(grammar, "A", 1)
+       kind expansion  probability  lift
+    0  word         y         0.75   2.0
+    1  word         x         0.25   0.4
+    """
+    grammar, _ = _readable(model)
+    if nonterminal not in grammar.m:
+        some = ", ".join(grammar.nonterminals[:8])
+        more = ", ..." if len(grammar.nonterminals) > 8 else ""
+        raise ValueError(
+            f"the grammar has no nonterminal {nonterminal!r}; it has {some}{more}"
+        )
+    m = grammar.m[nonterminal]
+    if not 0 <= state < m:
+        raise ValueError(f"{nonterminal!r} has the states 0 to {m - 1}, got {state}")
+    kinds, names, weights = _expansions(grammar, nonterminal)[nonterminal]
+    table = pd.DataFrame(
+        {
+            "kind": kinds,
+            "expansion": names,
+            "probability": weights[:, state],
+            "lift": weights[:, state] / weights.mean(axis=1),
+        }
+    )
+    table = table[table["probability"] > 0]
+    return table.sort_values(
+        "probability", ascending=False, kind="stable", ignore_index=True
+    ).head(top)
+
+
+def state_table(model, *, top=5):
+    """All latent states of a grammar, one row each.
+
+    Parameters
+    ----------
+    model : LPCFG, learner or pipeline that ends in one
+        A grammar with non-negative parameters.
+    top : int, default=5
+        Number of words and of rules to show.
+
+    Returns
+    -------
+    table : DataFrame
+        Columns ``nonterminal``, ``state``, ``entropy`` (in bits, of what the state
+        rewrites to), ``words`` and ``rules``, the most probable ones, and ``pivot`` for
+        learners that name the pivot feature of a state.
+
+    See Also
+    --------
+    describe_state : One state, with numbers.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import LPCFG
+    >>> from lpcfg_sk.inspection import state_table
+    >>> grammar = LPCFG.from_parameters(
+    ...     binary={("S", "A", "A"): [[[0.25, 0.25], [0.25, 0.25]]]},
+    ...     lexical={("A", "x"): [1.0, 0.25], ("A", "y"): [0.0, 0.75]},
+    ...     root={"S": [1.0]},
+    ... )
+    >>> state_table(grammar).round(2)
+      nonterminal  state  entropy words rules
+    0           A      0     0.00     x
+    1           A      1     0.81  y, x
+    2           S      0     0.00         A A
+    """
+    grammar, pivots = _readable(model)
+    rows = []
+    for label, (kinds, names, weights) in sorted(_expansions(grammar).items()):
+        total = weights.sum(axis=0)
+        share = weights / np.where(total > 0, total, 1.0)
+        logs = np.log2(np.where(share > 0, share, 1.0))
+        entropy = np.maximum(-(share * logs).sum(axis=0), 0.0)
+        named = pivots.get(label) or [""] * weights.shape[1]
+        for state in range(weights.shape[1]):
+            order = np.argsort(-share[:, state], kind="stable")
+            best = [i for i in order if share[i, state] > 0]
+            words = [names[i] for i in best if kinds[i] == "word"][:top]
+            rules = [names[i] for i in best if kinds[i] == "rule"][:top]
+            row = (label, state, entropy[state], ", ".join(words), ", ".join(rules))
+            rows.append((*row, named[state]))
+    columns = ["nonterminal", "state", "entropy", "words", "rules", "pivot"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table if pivots else table.drop(columns="pivot")
+
+
+def _readable(model):
+    """Grammar of a model with readable states, and its pivots."""
+    learner = model[-1] if isinstance(model, Pipeline) else model
+    grammar = getattr(learner, "grammar_", learner)
+    arrays = grammar.arrays
+    if any((v < 0).any() for v in (arrays.binary, arrays.lexical, arrays.root)):
+        raise ValueError(
+            "the states of a grammar with negative parameters have no meaning one by "
+            "one: a spectral grammar is known up to an invertible transform only; use "
+            "PivotLPCFG or EMLPCFG to read states"
+        )
+    return grammar, getattr(learner, "pivots_", {})
+
+
+def _expansions(grammar, only=None):
+    """For each nonterminal, or one, its expansions and P(expansion | a, h)."""
+    expansions = {}
+    for (a, b, c), tensor in grammar.binary.items():
+        if only in (None, a):
+            entry = ("rule", f"{b} {c}", tensor.sum(axis=(1, 2)))
+            expansions.setdefault(a, []).append(entry)
+    for (a, x), vector in grammar.lexical.items():
+        if only in (None, a):
+            expansions.setdefault(a, []).append(("word", x, np.asarray(vector)))
+    return {
+        a: ([k for k, _, _ in e], [n for _, n, _ in e], np.array([v for *_, v in e]))
+        for a, e in expansions.items()
+    }
 
 
 class LatentStateDisplay(Display):
@@ -47,7 +203,7 @@ class LatentStateDisplay(Display):
         nonterminal : str
             The nonterminal.
         top : int, default=8
-            Number of expansions a state.
+            Number of expansions per state.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure where None.
         **kwargs

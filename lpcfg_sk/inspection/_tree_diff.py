@@ -1,3 +1,5 @@
+"""Differences between two trees as text."""
+
 from html import escape
 
 from lpcfg_sk.treebank import Treebank
@@ -22,7 +24,7 @@ def tree_diff(gold, predicted, *, format="text"):
     Returns
     -------
     diff : str
-        A summary, then one line a bracket that differs.
+        A summary, then one line per bracket that differs.
 
     Examples
     --------
@@ -39,16 +41,16 @@ def tree_diff(gold, predicted, *, format="text"):
     words = gold.words()
     if words != predicted.words():
         raise ValueError("the trees have different words")
-    rest = _brackets(gold)
+    missed, brackets = _brackets(gold), _brackets(predicted)
     wrong = []
-    for bracket in _brackets(predicted):
-        if bracket in rest:
-            rest.remove(bracket)
+    for bracket in brackets:
+        if bracket in missed:
+            missed.remove(bracket)
         else:
             wrong.append(bracket)
-    right = len(_brackets(predicted)) - len(wrong)
-    lines = [("right", f"{right} right, {len(wrong)} wrong, {len(rest)} missed")]
-    marked = [("wrong", "-", b) for b in wrong] + [("missed", "+", b) for b in rest]
+    right = len(brackets) - len(wrong)
+    lines = [("right", f"{right} right, {len(wrong)} wrong, {len(missed)} missed")]
+    marked = [("wrong", "-", b) for b in wrong] + [("missed", "+", b) for b in missed]
     for kind, mark, (label, begin, end) in sorted(marked, key=lambda x: x[2][1:]):
         lines.append((kind, f"{mark} {label}: {' '.join(words[begin:end])}"))
     if format == "text":
@@ -65,13 +67,6 @@ def tree_diff(gold, predicted, *, format="text"):
 def _brackets(tree):
     treebank = Treebank([tree])
     inner = (treebank.size > 1) & (treebank.label >= 0)
-    names = treebank.labels
-    return [
-        (names[label], start, stop)
-        for label, start, stop in zip(
-            treebank.label[inner].tolist(),
-            treebank.start[inner].tolist(),
-            treebank.stop[inner].tolist(),
-            strict=True,
-        )
-    ]
+    columns = (treebank.label, treebank.start, treebank.stop)
+    brackets = zip(*(column[inner].tolist() for column in columns), strict=True)
+    return [(treebank.labels[label], *span) for label, *span in brackets]

@@ -1,14 +1,14 @@
-"""What makes an approximation proper: propositions 1 to 3 of the paper.
+"""Approximations with a margin: when they are proper, and how many cover them all.
 
-Symbols, and the slips of the text that are corrected, are those of
-:mod:`lpcfg_sk.bounds._margin`.
+Propositions 1 to 3, and 4 and 6, of the paper. Symbols, and the slips of the text that
+are corrected, are those of :mod:`lpcfg_sk.bounds._margin`.
 """
 
 import math
+from numbers import Real
 from typing import NamedTuple
 
-from lpcfg_sk.bounds._checks import between_0_and_1, check_constants
-from lpcfg_sk.bounds._covering import log_derivations
+from lpcfg_sk.bounds._checks import between_0_and_1, check_constants, positive
 
 __all__ = [
     "Boundedness",
@@ -16,6 +16,10 @@ __all__ = [
     "Tightness",
     "boundedness",
     "entropy_bound",
+    "hidden_variable_log_covering_number",
+    "last_crossing",
+    "log_covering_number",
+    "log_hidden",
     "tightness",
 ]
 
@@ -114,7 +118,7 @@ def entropy_bound(*, L, r, q, Lambda):
     bound = max(0.0, -math.log(L)) * L * q / (1 - q)
     bound += L * math.log(1 / r) * q / (1 - q) ** 2
     if shortest > 0:
-        bound += math.exp(log_derivations(Lambda, shortest) - 1)
+        bound += math.exp(_log_derivations(Lambda, shortest) - 1)
     return bound
 
 
@@ -193,7 +197,7 @@ def tightness(m, *, s, N, L, q, alpha=1.0):
     .. math:: ε_{tail}(m) = \frac{N \log^2 m}{m^s - 1}, \quad
         p(|z| > \log^2 m) ≤ \frac{L}{1-q} q^{\log^2 m/α}
 
-    ``M`` is sought where the second falls faster than the first, log m ≥
+    ``M`` is searched where the second falls faster than the first, log m ≥
     sα/(2 log(1/q)), and where m^s ≥ 3 as the proof needs. (The proof has θ'/θ for
     θ/θ' in equation A.2.)
 
@@ -216,25 +220,148 @@ def tightness(m, *, s, N, L, q, alpha=1.0):
         return math.log(N) + 2 * math.log(x) - s * x - math.log(-math.expm1(-s * x))
 
     low = max(s / (2 * decay), math.log(3) / s)
-    if log_mass(low) > log_eps(low):
-        high = 2 * low
-        while log_mass(high) > log_eps(high):
-            high *= 2
-        for _ in range(200):
-            middle = (low + high) / 2
-            if log_mass(middle) > log_eps(middle):
-                low = middle
-            else:
-                high = middle
-        low = high
+    log_M = last_crossing(lambda x: log_mass(x) - log_eps(x), low)
     x = math.log(m)
     return Tightness(
         eps_tail=math.exp(log_eps(x)),
         tail_mass=min(1.0, math.exp(min(0.0, log_mass(x)))),
-        M=math.exp(low) if low < 709 else math.inf,
+        M=math.exp(log_M) if log_M < 709 else math.inf,
     )
 
 
 def K_n(log_n, s, N):
     """Return the bound K_n = s N log³ n on the losses (proposition 2)."""
     return s * N * log_n**3
+
+
+def last_crossing(excess, low):
+    """Return where a function that falls from `low` on reaches zero."""
+    if excess(low) <= 0:
+        return low
+    high = 2 * low
+    while excess(high) > 0:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        if excess(middle) > 0:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def log_covering_number(epsilon, *, K, N):
+    r"""Logarithm of the covering number of truncated log-losses (lemma 3).
+
+    Parameters
+    ----------
+    epsilon : float
+        Radius, less than `K`.
+    K : float
+        Where the log-losses are truncated.
+    N : int
+        Number of rules of the binary normal form, which bounds the pseudo-dimension.
+
+    Returns
+    -------
+    bound : float
+
+    Notes
+    -----
+    .. math:: \mathcal N(ε) < 2 \Bigl(\frac{2eK}{ε} \log \frac{2eK}{ε}\Bigr)^N
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import log_covering_number
+    >>> round(log_covering_number(0.5, K=10.0, N=3), 4)
+    19.3954
+    """
+    positive(epsilon=epsilon, K=K, N=N)
+    _check_radius(epsilon, K)
+    return _log_cover(math.log(2 * math.e * K / epsilon), N)
+
+
+def hidden_variable_log_covering_number(epsilon, *, K, N, L, q, Lambda):
+    r"""Logarithm of the covering number where derivations are hidden (proposition 6).
+
+    Parameters
+    ----------
+    epsilon : float
+        Radius, less than `K`.
+    K : float
+        Where the log-losses are truncated.
+    N : int
+        Number of rules of the binary normal form.
+    L, q : float
+        Constants of the distribution.
+    Lambda : callable or float
+        Λ(k), the number of derivations of k rules; a number g means Λ(k) = g^k.
+
+    Returns
+    -------
+    bound : float
+
+    Notes
+    -----
+    The covering number of :func:`log_covering_number` at ε/(2Z(m)), where
+
+    .. math:: m = \log\frac{4LK}{ε(1-q)} \Big/ \log\frac1q, \quad
+        Z(m) = \sum_{k=1}^{⌈m⌉} Λ(k)
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import hidden_variable_log_covering_number
+    >>> value = hidden_variable_log_covering_number(
+    ...     0.5, K=10.0, N=3, L=1.0, q=0.5, Lambda=2.0)
+    >>> round(value, 4)
+    42.8997
+    """
+    positive(epsilon=epsilon, K=K, N=N)
+    check_constants(L=L, q=q)
+    _check_radius(epsilon, K)
+    log_Z = log_hidden(math.log(K / epsilon), L, q, Lambda)
+    return _log_cover(math.log(4 * math.e * K / epsilon) + log_Z, N)
+
+
+def _check_radius(epsilon, K):
+    if not epsilon < K:
+        raise ValueError(f"epsilon must be less than K={K}, got {epsilon}")
+
+
+def _log_cover(log_ratio, N):
+    return math.log(2) + N * (log_ratio + math.log(log_ratio))
+
+
+def log_hidden(log_ratio, L, q, Lambda):
+    """Logarithm of the number of derivations that proposition 6 counts."""
+    m = (math.log(4 * L) + log_ratio - math.log1p(-q)) / -math.log(q)
+    return _log_derivations(Lambda, m)
+
+
+def _log_derivations(Lambda, m):
+    """Logarithm of Λ(1) + ... + Λ(⌈m⌉), at least that of one derivation."""
+    last = max(1, math.ceil(m))
+    if isinstance(Lambda, Real):
+        if not Lambda >= 1:
+            raise ValueError(f"a growth rate Lambda must be at least 1, got {Lambda}")
+        log_g = math.log(Lambda)
+        if log_g == 0:
+            return math.log(last)
+        # Geometric sum, without its powers.
+        return last * log_g + math.log(-math.expm1(-last * log_g) / -math.expm1(-log_g))
+    if not callable(Lambda):
+        raise TypeError(
+            f"Lambda is a function of k or a growth rate, got {type(Lambda).__name__}"
+        )
+    total = 0
+    for k in range(1, last + 1):
+        count = Lambda(k)
+        if not count >= 0:
+            raise ValueError(f"Lambda({k}) must not be negative, got {count}")
+        total += count
+    if total == math.inf:
+        raise ValueError(
+            f"Lambda overflows at k={last}; return Python integers, or give the growth "
+            "rate as a number"
+        )
+    return math.log(max(total, 1))

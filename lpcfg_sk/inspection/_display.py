@@ -1,4 +1,4 @@
-"""Shared manners of the displays: matplotlib is imported when it is used."""
+"""Base of the displays. Matplotlib is optional, and imported when it is used."""
 
 from sklearn.pipeline import Pipeline
 from sklearn.utils._optional_dependencies import check_matplotlib_support
@@ -25,7 +25,7 @@ class Display:
         import matplotlib.pyplot as plt
 
         if self._own_figure is not None:
-            # from_estimator has drawn; to plot again is to draw it elsewhere.
+            # from_estimator has drawn already; plotting again replaces that figure.
             plt.close(self._own_figure)
             self._own_figure = None
         if ax is None:
@@ -34,7 +34,7 @@ class Display:
         return ax
 
     def _whole_ticks(self):
-        # The ticks of an axis that the caller made logarithmic are not ours.
+        # A caller who made the axis logarithmic chose its ticks, too.
         if self.ax_.get_xscale() == "linear":
             self.ax_.locator_params(axis="x", integer=True)
 
