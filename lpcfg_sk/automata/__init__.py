@@ -2,6 +2,7 @@
 
 from lpcfg_sk.automata._bracketing import bracketing_counts, bracketing_f1
 from lpcfg_sk.automata._cp import CPCompressor
+from lpcfg_sk.automata._files import automaton_data, automaton_parts
 from lpcfg_sk.automata._gamma import critical_gamma
 from lpcfg_sk.automata._minimizer import SVTAMinimizer
 from lpcfg_sk.automata._wta import WTA
@@ -14,3 +15,6 @@ __all__ = [
     "bracketing_f1",
     "critical_gamma",
 ]
+
+# Shared with other packages, but not public.
+_shared = (automaton_data, automaton_parts)

@@ -9,7 +9,7 @@ from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.language_model._base import BaseLanguageModel
 
 
-class _Level:
+class NGramTable:
     """The n-grams of one order: a table of histories, and discounted counts.
 
     A history is keyed by the number of the history one word shorter and its oldest
@@ -200,7 +200,7 @@ class KneserNeyLM(BaseLanguageModel):
                 counts = np.where(started & (n > 1), counts, distinct)
                 keys, counts = keys[counts > 0], counts[counts > 0]
             levels.append(
-                _Level(
+                NGramTable(
                     history_keys,
                     keys,
                     counts,

@@ -4,7 +4,6 @@ import io
 import json
 import math
 import os
-import secrets
 import struct
 import tokenize
 import zipfile
@@ -13,6 +12,7 @@ import zlib
 import numpy as np
 
 import lpcfg_sk
+from lpcfg_sk._files import written_in_one_step
 
 __all__ = ["load_arrays", "save_arrays"]
 
@@ -61,7 +61,6 @@ def save_arrays(path, kind, version, meta, arrays):
     arrays : dict of str to ndarray
         The arrays, of numbers or booleans.
     """
-    path = os.fspath(path)
     for name, array in arrays.items():
         if np.asarray(array).dtype.hasobject:
             raise TypeError(f"Array {name!r} holds Python objects; numbers needed.")
@@ -74,18 +73,8 @@ def save_arrays(path, kind, version, meta, arrays):
         "arrays": sorted(arrays),
     }
     text = np.frombuffer(json.dumps(header).encode("ascii"), dtype=np.uint8)
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            np.savez(file, **{_HEADER: text}, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.remove(temporary)
-        raise
+    with written_in_one_step(path) as file:
+        np.savez(file, **{_HEADER: text}, **arrays)
 
 
 def load_arrays(path, kind, version):

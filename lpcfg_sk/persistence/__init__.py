@@ -1,5 +1,5 @@
 """Fitted estimators on disk, without pickle."""
 
-from lpcfg_sk.persistence._estimators import load, save
+from lpcfg_sk.persistence._codec import load, save
 
 __all__ = ["load", "save"]

@@ -1,11 +1,10 @@
-"""Estimators as plain data and arrays, and back.
+"""Estimators in files, as plain data and arrays.
 
-What is written are parameters and fitted attributes, never code. Reading a file can
-only make objects of the classes named here: estimators and models of this library,
+Files hold parameters and fitted attributes, never code. Reading a file can only make
+objects of the classes named here: estimators and models of this library,
 scikit-learn's ``Pipeline``, and plain containers.
 """
 
-import importlib
 import inspect
 import math
 
@@ -16,39 +15,156 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch
 
-import lpcfg_sk
+from lpcfg_sk.automata import CPCompressor, SVTAMinimizer
+from lpcfg_sk.cfg import MarginEMPCFG
+from lpcfg_sk.em import EMLPCFG, PCFG
+from lpcfg_sk.ensemble import VotingParser
+from lpcfg_sk.features import InsideFeatures, OutsideFeatures, Productions
+from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM, NGramTable
+from lpcfg_sk.lpcfg import RuleInventory, load_arrays, save_arrays
 from lpcfg_sk.persistence._consistency import check_estimator
-from lpcfg_sk.persistence._values import of_value, to_value
+from lpcfg_sk.persistence._values import make_value, value_state
+from lpcfg_sk.pivot import PivotLPCFG
+from lpcfg_sk.spectral import Projection, SpectralLPCFG
+from lpcfg_sk.treebank import RareWords, TreeBinarizer
 
-__all__ = ["decode", "encode"]
+__all__ = ["decode", "encode", "load", "save"]
 
+_KIND = "estimator"
+_VERSION = 1
 _MARK = "$"
 
-#: Objects inside fitted estimators, by their name in files: module and attributes.
-_PARTS = {
-    "Productions": (
-        "lpcfg_sk.features._productions",
-        ("labels", "words", "rule_keys", "lexical_keys"),
-    ),
-    "Projection": ("lpcfg_sk.spectral._decomposition", None),
-    "RuleInventory": ("lpcfg_sk.lpcfg._rule_counts", None),
-    "_Level": (
-        "lpcfg_sk.language_model._kneser_ney",
-        (
-            "history_keys",
-            "keys",
-            "outcome",
-            "discounts",
-            "proba",
-            "backoff",
-            "offsets",
-        ),
-    ),
+_ESTIMATORS = (
+    AggregateMarkovLM,
+    CPCompressor,
+    EMLPCFG,
+    InsideFeatures,
+    KneserNeyLM,
+    MarginEMPCFG,
+    OutsideFeatures,
+    PCFG,
+    PivotLPCFG,
+    RareWords,
+    SVTAMinimizer,
+    SpectralLPCFG,
+    TreeBinarizer,
+    VotingParser,
+)
+
+# Attributes of objects inside fitted estimators, unless they are named tuples.
+_ATTRIBUTES = {
+    Productions: {"labels", "words", "rule_keys", "lexical_keys"},
+    NGramTable: {
+        "history_keys",
+        "keys",
+        "outcome",
+        "discounts",
+        "proba",
+        "backoff",
+        "offsets",
+    },
 }
+
+# Every class that a file can name. Names in files stay when a class gets another name.
+_CLASSES = {cls.__name__: cls for cls in _ESTIMATORS} | {
+    "Productions": Productions,
+    "Projection": Projection,
+    "RuleInventory": RuleInventory,
+    "_Level": NGramTable,
+}
+_NAMES = {cls: name for name, cls in _CLASSES.items()}
 
 # A cache folder is of no use on another machine, and joblib's caches are pickles: a
 # file must not be able to say where they are.
 _NOT_STORED = "memory"
+
+
+def save(estimator, path):
+    """Write an estimator or a pipeline to a file, without pickle.
+
+    The file holds parameters and fitted attributes as arrays and JSON. It is put in
+    place in one step: an interrupted save leaves the old file as it was.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        An estimator of this library, or a pipeline of them, fitted or not.
+    path : str or path-like
+        Where to write.
+
+    Raises
+    ------
+    TypeError
+        If a parameter or attribute could only be stored by pickle, for example a
+        function given as a feature template.
+
+    See Also
+    --------
+    load : Read it back.
+
+    Notes
+    -----
+    Folders of caches (the parameter ``memory``) are not stored.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from lpcfg_sk import MarginEMPCFG, CFG, load, save
+    >>> grammar = CFG.from_string("S -> 'a' S | 'b'")
+    >>> model = MarginEMPCFG(grammar).fit([["a", "b"], ["b"], ["a", "a", "b"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.lpcfg")
+    ...     save(model, path)
+    ...     again = load(path)
+    >>> bool((again.theta_ == model.theta_).all())
+    True
+    """
+    if not isinstance(estimator, BaseEstimator):
+        raise TypeError(
+            f"save takes an estimator or a Pipeline, got {type(estimator).__name__}; "
+            "grammars and automata have a save method of their own"
+        )
+    arrays = {}
+    data = encode(estimator, arrays, type(estimator).__name__)
+    save_arrays(path, _KIND, _VERSION, data, arrays)
+
+
+def load(path):
+    """Read an estimator that :func:`save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    estimator : estimator or Pipeline
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, foreign, or of a later version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from lpcfg_sk import CFG, MarginEMPCFG, load, save
+    >>> model = MarginEMPCFG(CFG.from_string("S -> 'a' S | 'b'"), s=2.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.lpcfg")
+    ...     save(model, path)
+    ...     load(path).s
+    2.0
+    """
+    _, data, arrays = load_arrays(path, _KIND, _VERSION)
+    try:
+        estimator = decode(data, arrays)
+    except ValueError as error:
+        raise ValueError(f"{path} does not hold a valid model: {error}") from error
+    if not isinstance(estimator, BaseEstimator):
+        raise ValueError(f"{path} holds a {type(estimator).__name__}, no estimator")
+    return estimator
 
 
 def encode(value, arrays, where="estimator"):
@@ -76,7 +192,7 @@ def encode(value, arrays, where="estimator"):
 
 
 def decode(data, arrays):
-    """Make what `encode` took apart.
+    """Rebuild what `encode` took apart.
 
     Parameters
     ----------
@@ -108,11 +224,11 @@ def decode(data, arrays):
 
 
 class _Encoder:
-    """State of one `encode`: arrays put aside, and what was met before."""
+    """State of one `encode`: arrays put aside, and objects written before."""
 
     def __init__(self, arrays):
         self.arrays = arrays
-        self.met = {}
+        self.written = {}
 
     def encode(self, value, where):
         if value is None or isinstance(value, bool | str):
@@ -181,17 +297,17 @@ class _Encoder:
         return {_MARK: "bunch" if isinstance(value, Bunch) else "dict", "items": items}
 
     def _object(self, value, where):
-        """Objects are written once, however often they are met."""
-        if id(value) in self.met:
-            return {_MARK: "same", "number": self.met[id(value)][0]}
+        """Write an object once, however often it occurs."""
+        if id(value) in self.written:
+            return {_MARK: "same", "number": self.written[id(value)][0]}
         data = self._new_object(value, where)
         # Keeping the object keeps its id from being given to another one.
-        number = len(self.met)
-        self.met[id(value)] = number, value
+        number = len(self.written)
+        self.written[id(value)] = number, value
         return {**data, "number": number}
 
     def _new_object(self, value, where):
-        stored = of_value(value)
+        stored = value_state(value)
         if stored is not None:
             name, state = stored
             return {_MARK: "value", "of": name, "state": self.encode(state, where)}
@@ -199,12 +315,11 @@ class _Encoder:
             steps = [[name, self.encode(s, name)] for name, s in value.steps]
             return {_MARK: "pipeline", "steps": steps, "verbose": bool(value.verbose)}
         cls = type(value)
-        name = cls.__qualname__
-        if _class_of(name) is not cls:
+        if cls not in _NAMES:
             raise TypeError(
-                f"{where} is a {cls.__module__}.{name}, which cannot be saved "
-                "without pickle; use a named option, a number or a dict instead, or "
-                "keep the estimator with joblib.dump"
+                f"{where} is a {cls.__module__}.{cls.__qualname__}, which cannot be "
+                "saved without pickle; use a named option, a number or a dict instead, "
+                "or keep the estimator with joblib.dump"
             )
         if isinstance(value, tuple):
             state = value._asdict()
@@ -212,7 +327,7 @@ class _Encoder:
             state = {k: v for k, v in vars(value).items() if k != _NOT_STORED}
         return {
             _MARK: "object",
-            "of": name,
+            "of": _NAMES[cls],
             # Sorted: equal models make equal files.
             "state": {k: self.encode(state[k], f"{where}.{k}") for k in sorted(state)},
         }
@@ -238,7 +353,7 @@ class _Decoder:
             "set": lambda data: set(self.decode(data["items"])),
             "frozenset": lambda data: frozenset(self.decode(data["items"])),
             "same": lambda data: self.made[data["number"]],
-            "value": lambda data: to_value(data["of"], self.decode(data["state"])),
+            "value": lambda data: make_value(data["of"], self.decode(data["state"])),
             "pipeline": self._pipeline,
             "object": self._object,
         }
@@ -288,15 +403,15 @@ class _Decoder:
 
     def _object(self, data):
         name = data["of"]
-        cls = _class_of(name)
-        if cls is None:
+        if name not in _CLASSES:
             raise ValueError(f"this release has no class {name!r}")
+        cls = _CLASSES[name]
         state = {str(k): self.decode(v) for k, v in data["state"].items()}
         if issubclass(cls, tuple):
             return cls(**state)
         if issubclass(cls, BaseEstimator):
             state = _estimator_state(cls, state)
-        elif state.keys() != set(_PARTS[name][1]):
+        elif state.keys() != _ATTRIBUTES[cls]:
             raise ValueError(f"{name} has other attributes in this release")
         made = cls.__new__(cls)
         vars(made).update(state)
@@ -304,18 +419,8 @@ class _Decoder:
         return made
 
 
-def _class_of(name):
-    """Class of a name in a file, or None; no other class can be made."""
-    if name in _PARTS:
-        return getattr(importlib.import_module(_PARTS[name][0]), name)
-    found = getattr(lpcfg_sk, name) if name in lpcfg_sk._HOME else None
-    if inspect.isclass(found) and issubclass(found, BaseEstimator):
-        return found
-    return None
-
-
 def _estimator_state(cls, state):
-    """Parameters and fitted attributes, completed by the parameters of later years.
+    """Parameters and fitted attributes, completed by parameters that were added later.
 
     A parameter that the file does not know gets its default; one that this release
     does not know is an error, and so is anything that would hide a method.

@@ -1,7 +1,7 @@
 """Agreement between the attributes of a fitted estimator.
 
-Compiled loops trust the ids that they are given. What comes from a file therefore has
-to agree before the first of them runs.
+Compiled loops trust the ids that they are given, so what comes from a file is checked
+before the first of them runs.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ __all__ = ["check_estimator"]
 
 
 def check_estimator(estimator):
-    """Raise ValueError where attributes of an estimator do not belong together.
+    """Raise ValueError if attributes of an estimator do not belong together.
 
     Parameters
     ----------

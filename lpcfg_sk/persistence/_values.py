@@ -1,18 +1,17 @@
-"""Models and other values, made by constructors that check what they are given."""
+"""Models and other values as plain data; constructors check what files hold."""
 
 import numpy as np
 
-from lpcfg_sk.automata import WTA
-from lpcfg_sk.automata._files import automaton_data, automaton_parts
+from lpcfg_sk.automata import WTA, automaton_data, automaton_parts
 from lpcfg_sk.cfg import CFG, Rule
 from lpcfg_sk.lpcfg import LPCFG, GrammarArrays
 from lpcfg_sk.treebank import SymbolTable
 
-__all__ = ["of_value", "to_value"]
+__all__ = ["make_value", "value_state"]
 
 
-def of_value(value):
-    """Name and plain state of a value, or None where it is not of these classes.
+def value_state(value):
+    """Return the name and plain state of a value, or None for other classes.
 
     Parameters
     ----------
@@ -23,14 +22,14 @@ def of_value(value):
     -------
     (name, state) : tuple of str and dict, or None
     """
-    for name, (cls, of, _) in _VALUES.items():
+    for name, (cls, state_of, _) in _VALUES.items():
         if type(value) is cls:
-            return name, of(value)
+            return name, state_of(value)
     return None
 
 
-def to_value(name, state):
-    """Make a value from what `of_value` gave.
+def make_value(name, state):
+    """Make a value from what `value_state` returned.
 
     Parameters
     ----------
@@ -53,7 +52,7 @@ def to_value(name, state):
     return _VALUES[name][2](state)
 
 
-def _of_lpcfg(grammar):
+def _lpcfg_state(grammar):
     return {
         "nonterminals": list(grammar.nonterminals),
         "words": list(grammar.words),
@@ -62,7 +61,7 @@ def _of_lpcfg(grammar):
     }
 
 
-def _to_lpcfg(state):
+def _make_lpcfg(state):
     return LPCFG.from_arrays(
         state["nonterminals"],
         state["words"],
@@ -71,7 +70,7 @@ def _to_lpcfg(state):
     )
 
 
-def _of_cfg(grammar):
+def _cfg_state(grammar):
     return {
         "rules": [[r.lhs, list(r.rhs), list(r.terminal)] for r in grammar.rules],
         "start": grammar.start,
@@ -80,7 +79,7 @@ def _of_cfg(grammar):
     }
 
 
-def _to_cfg(state):
+def _make_cfg(state):
     rules = [Rule(lhs, tuple(rhs), tuple(t)) for lhs, rhs, t in state["rules"]]
     return CFG(
         rules,
@@ -90,20 +89,20 @@ def _to_cfg(state):
     )
 
 
-def _of_wta(wta):
+def _wta_state(wta):
     meta, arrays = automaton_data(wta)
     return {"meta": meta, "arrays": arrays}
 
 
-def _to_wta(state):
+def _make_wta(state):
     return WTA._build(*automaton_parts(state["meta"], state["arrays"]))
 
 
-def _of_table(table):
+def _table_state(table):
     return {"strings": list(table.strings), "backoff": table.backoff}
 
 
-def _to_table(state):
+def _make_table(state):
     strings, backoff = state["strings"], state["backoff"]
     if not all(isinstance(s, str) for s in strings) or len(set(strings)) < len(strings):
         raise ValueError("a symbol table holds strings, each of them once")
@@ -115,7 +114,7 @@ def _to_table(state):
     return SymbolTable(strings, backoff)
 
 
-def _of_random_state(generator):
+def _random_state_state(generator):
     name, key, position, has_gauss, cached = generator.get_state(legacy=True)
     return {
         "name": name,
@@ -125,7 +124,7 @@ def _of_random_state(generator):
     }
 
 
-def _to_random_state(state):
+def _make_random_state(state):
     gauss = state["gauss"]
     generator = np.random.RandomState()
     generator.set_state(
@@ -141,9 +140,9 @@ def _to_random_state(state):
 
 
 _VALUES = {
-    "LPCFG": (LPCFG, _of_lpcfg, _to_lpcfg),
-    "CFG": (CFG, _of_cfg, _to_cfg),
-    "WTA": (WTA, _of_wta, _to_wta),
-    "SymbolTable": (SymbolTable, _of_table, _to_table),
-    "RandomState": (np.random.RandomState, _of_random_state, _to_random_state),
+    "LPCFG": (LPCFG, _lpcfg_state, _make_lpcfg),
+    "CFG": (CFG, _cfg_state, _make_cfg),
+    "WTA": (WTA, _wta_state, _make_wta),
+    "SymbolTable": (SymbolTable, _table_state, _make_table),
+    "RandomState": (np.random.RandomState, _random_state_state, _make_random_state),
 }

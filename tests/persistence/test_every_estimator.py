@@ -57,6 +57,20 @@ def test_files_of_version_1_are_read(name):
             np.testing.assert_allclose(found[method], answer, rtol=ITERATIVE)
 
 
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("KneserNeyLM", "_Level"),
+        ("InsideFeatures", "Productions"),
+        ("SpectralLPCFG", "Projection"),
+        ("PCFG", "RuleInventory"),
+    ],
+)
+def test_names_of_parts_in_files_stay(name, part, tmp_path):
+    save(models.make(name), tmp_path / "model")
+    assert f'"of": "{part}"'.encode() in (tmp_path / "model").read_bytes()
+
+
 def test_shared_objects_stay_shared(tmp_path):
     value = models.make("VotingParser")
     save(value, tmp_path / "model")
