@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from lpcfg_sk.lpcfg import LPCFG
-from lpcfg_sk.treebank._labels import escape_label
+from lpcfg_sk.treebank import escape_label
 
 _SYMBOL = re.compile(r"([^\s\[\]]+?)(?:\[([^\]]*)\])?\s+")
 

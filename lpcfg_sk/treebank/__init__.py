@@ -3,7 +3,13 @@
 from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
 from lpcfg_sk.treebank._delexicalize import delexicalize
 from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
-from lpcfg_sk.treebank._labels import LabelParts, LabelTable, decode_label, decode_table
+from lpcfg_sk.treebank._labels import (
+    LabelParts,
+    LabelTable,
+    decode_label,
+    decode_table,
+    escape_label,
+)
 from lpcfg_sk.treebank._rarewords import RareWords
 from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._rule_index import RuleIndex, count_rules, leaf_tokens
@@ -61,3 +67,6 @@ __all__ = [
     "weighted_trees",
     "write_treebank",
 ]
+
+# Shared with other packages, but not public.
+_shared = (escape_label,)
