@@ -14,12 +14,12 @@ __all__ = [
 
 
 class TreebankFormatError(ValueError):
-    r"""Text that is not a treebank, with the place where that shows.
+    r"""Text that is not a treebank, with the position of the fault.
 
     Parameters
     ----------
     message : str
-        What was found and what was expected.
+        What is wrong, and what was expected.
     file : str, default=None
         Name of the input.
     line, column : int, default=None
@@ -58,7 +58,7 @@ class TreebankFormatError(ValueError):
 
 
 class TreebankWarning(UserWarning):
-    r"""Something in a treebank was left out or mended, and counted.
+    r"""Part of a treebank was left out or repaired; the message says how much.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What scikit-learn's common checks would say if X could be trees.
+"""Common checks of estimators over trees, after those of scikit-learn.
 
 ``sklearn.utils.estimator_checks`` shrinks to a single check for estimators that do
 not take arrays. :func:`tree_checks` yields those of its checks that need no data,
@@ -188,7 +188,7 @@ def check_refit(estimator, X):
 
 
 def check_rows_are_independent(estimator, X):
-    """A row's result depends neither on the other rows nor on their order."""
+    """The result of a row depends neither on other rows nor on their order."""
     model = _fitted(estimator, X)
     order = np.random.default_rng(0).permutation(len(X))
     for name in _methods(model, _ROWWISE):
@@ -219,7 +219,7 @@ def check_clone_forgets(estimator, X):
 
 
 def check_list_of_trees(estimator, X):
-    """A list of trees will do for a treebank, where labels say it all."""
+    """A list of trees is accepted in place of a treebank without further data."""
     if X.blocks or X.binarized or X.words is not X.tokens:
         return
     model, other = _fitted(estimator, X), _fitted(estimator, X.tolist())
@@ -228,35 +228,33 @@ def check_list_of_trees(estimator, X):
 
 
 def check_iterator_of_trees(estimator, X):
-    """An iterator will do too, and is read once."""
+    """An iterator of trees is accepted, and read once."""
     if X.blocks or X.binarized or X.words is not X.tokens:
         return
     model, other = _fitted(estimator, X), _fitted(estimator, iter(X))
     for name in _methods(model):
         _assert_same(getattr(model, name)(X), getattr(other, name)(iter(X)), name)
     if hasattr(model, "fit_transform"):
-        found = clone(estimator).fit_transform(iter(X))
-        _assert_same(model.transform(X), found, "fit_transform")
+        transformed = clone(estimator).fit_transform(iter(X))
+        _assert_same(model.transform(X), transformed, "fit_transform")
 
 
 def check_bad_input(estimator, X):
-    """What is no treebank is refused with a message, before any kernel runs."""
+    """Input that is not a treebank is refused with a message before a kernel runs."""
     model = _fitted(estimator, X)
     for bad in (np.zeros((3, 2)), 3, "(S (NP a))", None, X[:0]):
-        for what in (
-            clone(estimator).fit,
-            *(getattr(model, n) for n in _methods(model)),
-        ):
-            if isinstance(bad, Treebank) and what.__name__ != "fit":
+        methods = [getattr(model, name) for name in _methods(model)]
+        for method in (clone(estimator).fit, *methods):
+            if isinstance(bad, Treebank) and method.__name__ != "fit":
                 continue
             try:
-                what(bad)
+                method(bad)
             except (TypeError, ValueError) as error:
                 module = type(error).__module__
                 assert not module.startswith("numba"), f"numba error for {bad!r}"
                 assert str(error), "an error without a message"
                 continue
-            raise AssertionError(f"{what.__name__} accepts {type(bad).__name__}")
+            raise AssertionError(f"{method.__name__} accepts {type(bad).__name__}")
 
 
 def check_n_jobs(estimator, X):
@@ -306,7 +304,7 @@ def check_bad_sample_weight(estimator, X):
 
 
 def check_unseen_symbols(estimator, X):
-    """Words and labels that were not in the training data do no harm."""
+    """Unknown words and labels are handled."""
     model = _fitted(estimator, X)
     tokens = Treebank([["never", "seen", "words"], X.sentences()[0]])
     names = [n for n in ("predict", "sentence_log_prob") if hasattr(model, n)]
@@ -318,7 +316,7 @@ def check_unseen_symbols(estimator, X):
 
 
 def check_scores_are_numbers(estimator, X):
-    """Scores are floats, log probabilities are never nan or above zero rows."""
+    """Scores are finite floats, and log probabilities are never nan."""
     model = _fitted(estimator, X)
     if hasattr(model, "score"):
         score = model.score(X)

@@ -102,8 +102,8 @@ def tail_fit(treebank, *, held_out=None):
     -----
     Least squares of :math:`f(l; c, α) = c α^l` to the relative frequencies of the
     lengths above the most frequent one, up to the largest; lengths that do not occur
-    have frequency 0. (The paper prints :math:`c l^α`, which is no exponential and
-    does not go with its parameters.) For a given α the best c is a ratio of sums, so
+    have frequency 0. (The paper prints :math:`c l^α`, which is not exponential
+    and does not fit its parameters.) For a given α the best c is a ratio of sums, so
     the search is over α alone.
 
     Examples

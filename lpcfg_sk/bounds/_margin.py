@@ -128,7 +128,7 @@ def margin_sample_size(epsilon, delta, *, N, s, L, q, Lambda=None, alpha=1.0):
     Returns
     -------
     n : int
-        The smallest n from which on, for all larger n too, the condition holds.
+        The smallest n such that the condition holds for it and all larger n.
 
     Notes
     -----
@@ -276,6 +276,6 @@ def margin_relative_deviation(n, rho, *, N, s, H):
 
 
 def _alpha_of(Lambda, alpha):
-    """The α of boundedness: derivations do not need it."""
+    """The α of boundedness, which is 1 for derivations."""
     check_constants(alpha=alpha)
     return 1.0 if Lambda is None else alpha

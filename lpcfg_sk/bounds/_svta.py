@@ -26,9 +26,9 @@ class SVTAWeightBounds(NamedTuple):
     Parameters
     ----------
     state : ndarray of float64, shape (n,)
-        Of α, of every ω_σ, and of ω(t) and α(c) for all trees and contexts.
+        Bounds on α, on every ω_σ, and on ω(t) and α(c) for all trees and contexts.
     transition : ndarray of float64, shape (n, n, n)
-        Of T.
+        Bounds on T.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def svta_weight_bounds(singular_values):
     if s.ndim != 1 or not ((s > 0) & np.isfinite(s)).all():
         raise ValueError("singular_values should be a vector of positive numbers.")
     root = np.sqrt(s)
-    # Sorted, the bound is √s₃ / (√s₁ √s₂): no product leaves the range of numbers.
+    # Sorted, the bound is √s₃ / (√s₁ √s₂), of which no part overflows.
     three = np.stack(np.broadcast_arrays(*np.ix_(root, root, root)))
     low, middle, high = np.sort(three, axis=0)
     return SVTAWeightBounds(root, low / middle / high)
@@ -204,9 +204,9 @@ def truncation_total_max_size(epsilon, *, n, n_words, s):
 
 
 def _power(base, exponent):
-    """The power, inf where it is too large."""
+    """Return the power, inf where it is too large."""
     with np.errstate(over="ignore"):
-        # A larger exponent may be no double, and changes nothing.
+        # A larger exponent may not fit a double, and would change nothing.
         return np.power(float(base), float(min(exponent, 10**9)))
 
 

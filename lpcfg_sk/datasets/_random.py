@@ -7,7 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
-from lpcfg_sk._validation import Interval, validate_params
+from lpcfg_sk._validation import N_STATES, Interval, validate_params
 from lpcfg_sk.lpcfg import LPCFG
 
 # Share of the pivot features among what a state emits, where `pivot` is True.
@@ -19,7 +19,7 @@ _PIVOT_SHARE = 0.25
         "n_interminals": [Interval(Integral, 1, None, closed="left")],
         "n_preterminals": [Interval(Integral, 1, None, closed="left")],
         "n_words": [Interval(Integral, 1, None, closed="left")],
-        "m": [Interval(Integral, 1, None, closed="left"), Mapping, callable],
+        "m": N_STATES,
         "pivot": ["boolean", Interval(Real, 0, 1, closed="neither")],
         "mean_length": [Interval(Real, 2, None, closed="neither")],
         "density": [Interval(Real, 0, 1, closed="right")],
@@ -60,7 +60,7 @@ def make_lpcfg(
         among the words or among the rules over two pre-terminals; outside it is
         the rule above.
     mean_length : float, default=8.0
-        Expected number of words of a tree. Exact, for every state.
+        Expected number of words of a tree, exact for every state.
     density : float, default=0.5
         Share of all possible rules, and of all words of a pre-terminal, that have a
         probability.
@@ -79,7 +79,7 @@ def make_lpcfg(
     -----
     Every child is an in-terminal with the same probability p, whatever the parent's
     state. The mean matrix of the branching process therefore has the spectral
-    radius 2p, and a tree has 2(1 - p)/(1 - 2p) words in the mean; p follows from
+    radius 2p, and a tree has 2(1 - p)/(1 - 2p) words on average; p follows from
     `mean_length` and is always below ½, so all trees are finite.
 
     References
@@ -101,21 +101,22 @@ def make_lpcfg(
     _check_room(interminals, preterminals, n_words, n_states, share)
 
     rules = _choose_rules(rng, interminals, preterminals, density)
-    only = _lock_pivots(rng, interminals, preterminals, n_states, rules, share)
+    reserved = _reserve_pivots(rng, interminals, preterminals, n_states, rules, share)
     p = (mean_length - 2) / (2 * mean_length - 2)
     mass = {"II": p * p, "IP": p * (1 - p), "PI": p * (1 - p), "PP": (1 - p) ** 2}
     binary = {}
     for (a, kind), chosen in rules.items():
-        drawn = _draw_rules(rng, a, sorted(chosen), n_states, only, concentration)
+        drawn = _draw_rules(rng, a, sorted(chosen), n_states, reserved, concentration)
         inner = share if kind == "PP" else 0.0
-        binary.update(_scaled(drawn, a, n_states[a], only, mass[kind], inner))
+        binary.update(_scaled(drawn, n_states[a], reserved, mass[kind], inner))
     names = _names("w", n_words)
     lexical = _draw_words(
         rng, preterminals, names, n_states, share, density, concentration
     )
-    top = _dirichlet(rng, concentration, (sum(n_states[a] for a in interminals),))
+    root_states = sum(n_states[a] for a in interminals)
+    root = _dirichlet(rng, concentration, (root_states,))
     bounds = np.cumsum([n_states[a] for a in interminals])[:-1]
-    root = dict(zip(interminals, np.split(top, bounds), strict=True))
+    root = dict(zip(interminals, np.split(root, bounds), strict=True))
     return LPCFG.from_parameters(binary=binary, lexical=lexical, root=root)
 
 
@@ -218,21 +219,21 @@ def _choose_rules(rng, interminals, preterminals, density):
     return rules
 
 
-def _lock_pivots(rng, interminals, preterminals, n_states, rules, share):
-    """States that rules are reserved for: {rule: (of the parent, of the left child)}.
+def _reserve_pivots(rng, interminals, preterminals, n_states, rules, share):
+    """Reserve rules for states: {rule: (state of the parent, state of the left child)}.
 
     A state of an in-terminal has a rule of its own, and every state a rule above it
     in which the left child is in that state only.
     """
-    only = {}
+    reserved = {}
     if not share:
-        return only
+        return reserved
     pairs = list(product(preterminals, preterminals))
     for a in interminals:
         order = rng.permutation(len(pairs)).tolist()
         for h in range(n_states[a]):
             rules[a, "PP"].add(pairs[order[h]])
-            only[a, *pairs[order[h]]] = (h, None)
+            reserved[a, *pairs[order[h]]] = (h, None)
         # Not all rules may be reserved.
         rules[a, "PP"].add(pairs[order[n_states[a]]])
     places = list(product(interminals, preterminals))
@@ -242,16 +243,16 @@ def _lock_pivots(rng, interminals, preterminals, n_states, rules, share):
         for h in range(n_states[b]):
             a, c = places[order[h]]
             rules[a, kind].add((b, c))
-            only[a, b, c] = (only.get((a, b, c), (None, None))[0], h)
-    return only
+            reserved[a, b, c] = (reserved.get((a, b, c), (None, None))[0], h)
+    return reserved
 
 
-def _draw_rules(rng, a, chosen, n_states, only, concentration):
+def _draw_rules(rng, a, chosen, n_states, reserved, concentration):
     drawn = {}
     for b, c in chosen:
         shape = (n_states[a], n_states[b], n_states[c])
         values = _gamma(rng, concentration, shape)
-        parent, left = only.get((a, b, c), (None, None))
+        parent, left = reserved.get((a, b, c), (None, None))
         if parent is not None:
             values[np.arange(shape[0]) != parent] = 0.0
         if left is not None:
@@ -260,17 +261,17 @@ def _draw_rules(rng, a, chosen, n_states, only, concentration):
     return drawn
 
 
-def _scaled(drawn, a, n_states, only, mass, share):
-    """Give each state the mass, and `share` of it to the rule of its own."""
+def _scaled(drawn, n_states, reserved, mass, share):
+    """Give each state the mass, and `share` of it to the rule reserved for it."""
     own = np.zeros(n_states)
     others = np.zeros(n_states)
     for rule, values in drawn.items():
-        reserved = only.get(rule, (None,))[0] is not None
-        target = own if reserved else others
+        is_own = reserved.get(rule, (None,))[0] is not None
+        target = own if is_own else others
         target += values.sum(axis=(1, 2))
     scaled = {}
     for rule, values in drawn.items():
-        if only.get(rule, (None,))[0] is not None:
+        if reserved.get(rule, (None,))[0] is not None:
             factor = mass * share / np.where(own > 0, own, 1.0)
         else:
             factor = mass * np.where(own > 0, 1.0 - share, 1.0) / others

@@ -17,7 +17,7 @@ def compile_templates(text, *, domains, root):
     Parameters
     ----------
     text : str
-        One rule a line: ``NP[c,sg] -> DT[sg] NN[c] : 5``, where ``:`` precedes the
+        One rule per line: ``NP[c,sg] -> DT[sg] NN[c] : 5``, where ``:`` precedes the
         weight, or ``NN[person] = man woman`` for words, whose weights fall with
         their rank. A feature is a constant, or a variable that has the same value
         wherever it stands in a rule. Right-hand sides have any length; unary rules

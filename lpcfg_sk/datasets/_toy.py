@@ -260,9 +260,9 @@ def toy_grammar():
 def load_toy(n=3000, *, subset="all", return_grammar=False):
     """Load a treebank of a small English with latent structure.
 
-    The trees are drawn from a hand-written L-PCFG, always the same ones. Their
-    labels are those of the Penn Treebank; what decides about the structure is
-    hidden from them: subjects agree with verbs and relative clauses with nouns,
+    The trees are drawn from a hand-written L-PCFG and are always the same. Their
+    labels are those of the Penn Treebank; what determines the structure is not
+    visible in them: subjects agree with verbs and relative clauses with nouns,
     verbs choose their complements, prepositional phrases attach by preposition,
     definiteness and the classes of verbs and nouns, adverbials of time agree with
     the tense of their verb, and what is coordinated is of one class.
@@ -270,7 +270,7 @@ def load_toy(n=3000, *, subset="all", return_grammar=False):
     Parameters
     ----------
     n : int, default=3000
-        Number of trees; fewer are the first ones of more.
+        Number of trees; a smaller treebank is the beginning of a larger one.
     subset : {"all", "train", "test"}, default="all"
         All of them, the first four fifths, or the rest.
     return_grammar : bool, default=False
@@ -281,7 +281,7 @@ def load_toy(n=3000, *, subset="all", return_grammar=False):
     treebank : Treebank
         Trees, not binarised.
     grammar : LPCFG
-        What the trees were drawn from, over the labels of
+        The grammar that the trees were drawn from, over the labels of
         ``TreeBinarizer().fit_transform(treebank)``. Only with `return_grammar`.
 
     Notes

@@ -101,7 +101,7 @@ class SingularValueDisplay(Display):
     Parameters
     ----------
     singular_values : dict of str to ndarray
-        Falling values by name.
+        Decreasing singular values by name.
 
     Attributes
     ----------

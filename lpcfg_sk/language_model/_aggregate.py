@@ -34,8 +34,8 @@ class AggregateMarkovLM(BaseLanguageModel):
         or three iterations that of held-out data, by less.
     prior : tuple (alpha, beta) or None, default=(5.0, 100.0)
         Pseudo-counts of the two Dirichlet priors: r(h | w1) is drawn towards π(h) by
-        ``alpha`` events a context, s(w2 | h) towards the unigram by ``beta`` events a
-        state.  None gives maximum likelihood, which leaves held-out events with
+        ``alpha`` events per context, s(w2 | h) towards the unigram by ``beta`` events
+        per state.  None gives maximum likelihood, which leaves held-out events with
         probability 0.
     unigram_weight : float, default=0.0
         Weight of the unigram distribution mixed into the predictions.
@@ -226,7 +226,8 @@ class AggregateMarkovLM(BaseLanguageModel):
                 trial = self._estimate(X[:cut], weights[:cut], X[cut:])
                 rounds = trial.pivot_iter, trial.n_iter
         model = self._estimate(X, weights, validation, rounds)
-        told = model if rounds is None else trial
+        # Held-out data is seen in the trial only.
+        reported = model if rounds is None else trial
         self.r_, self.s_, self.pi_ = model.r, model.s, model.pi
         self.m_ = self.s_.shape[1]
         self.pivots_ = None
@@ -234,9 +235,9 @@ class AggregateMarkovLM(BaseLanguageModel):
             self.pivots_ = self.vocabulary_[model.pivots].tolist()
         self.n_iter_, self.n_pivot_iter_ = model.n_iter, model.pivot_iter
         self.lower_bounds_ = np.array(model.lower_bounds)
-        self.converged_ = told.converged
-        self.validation_scores_ = told.validation_scores
-        self.zero_fraction_ = told.zero_fraction
+        self.converged_ = reported.converged
+        self.validation_scores_ = reported.validation_scores
+        self.zero_fraction_ = reported.zero_fraction
         if not self.converged_ and self.max_iter > 0:
             warnings.warn(
                 f"EM did not converge in {self.max_iter} iterations; raise max_iter "
@@ -267,7 +268,7 @@ class AggregateMarkovLM(BaseLanguageModel):
             events.history[known, 0],
             events.outcome[known],
             weights[events.sample[known]],
-            # the last row is for a token without context and has no counts
+            # The last row is for a token without context and has no counts.
             (n_outcomes + (self.mode == "sentence") + 1, n_outcomes),
         )
         if counts.total == 0:

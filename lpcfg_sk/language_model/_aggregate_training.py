@@ -133,7 +133,7 @@ class BigramCounts:
 
 
 class Estimate(NamedTuple):
-    """A trained aggregate model and how it came about; fields as in the estimator."""
+    """A trained aggregate model and its history; fields as in the estimator."""
 
     r: np.ndarray
     s: np.ndarray

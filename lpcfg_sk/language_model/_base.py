@@ -41,14 +41,14 @@ class Events(NamedTuple):
 
 
 def check_corpus(X, *, estimator):
-    """Take X as a list of token lists, or say what is wrong with it.
+    """Return X as a list of token lists, or raise an error that says what is wrong.
 
     Parameters
     ----------
     X : iterable of sequence of str
         Sentences, each a sequence of tokens.
     estimator : estimator
-        Who asks, for the messages.
+        The caller, named in messages.
 
     Returns
     -------
@@ -115,8 +115,8 @@ def build_vocabulary(X, weights, *, min_count, unk_token, end_token):
         )
     counts.pop(unk_token, None)
     kept = [word for word, count in counts.items() if count >= min_count]
-    # order of the text breaks ties, so the ids depend on neither hashing nor on
-    # whether a sentence is repeated or weighted
+    # The order of the text breaks ties, so the ids depend neither on hashing nor on
+    # whether a sentence is repeated or weighted.
     kept.sort(key=lambda word: -counts[word])
     return special + kept
 
@@ -146,7 +146,7 @@ def encode(X, index, *, order, sentence_mode):
         (get(word, UNK) for word in chain.from_iterable(X)), np.int32, lengths.sum()
     )
     if sentence_mode:
-        # the end symbol of each sentence comes after its last token
+        # The end symbol of each sentence comes after its last token.
         tokens = np.insert(tokens, np.cumsum(lengths), np.int32(END))
         lengths = lengths + 1
     before, first = (len(index), lengths) if sentence_mode else (-1, [len(tokens)])
@@ -160,7 +160,7 @@ def encode(X, index, *, order, sentence_mode):
 
 
 class BaseLanguageModel(BaseEstimator):
-    """What language models of words given earlier words have in common.
+    """Common base of models of words given earlier words.
 
     A subclass has ``_order``, the length of its n-grams, and implements ``fit``,
     ``_probabilities(history, outcome)`` and ``_distribution(history)``.
@@ -221,7 +221,7 @@ class BaseLanguageModel(BaseEstimator):
         return events, events.outcome != UNK
 
     def _log_prob(self, X):
-        """Log probability of each scored event, and all events with a mask of these."""
+        """Log probability of each scored event, the mask of these, and all events."""
         events, scored = self._events(X)
         with np.errstate(divide="ignore"):
             log_prob = np.log(
@@ -246,7 +246,7 @@ class BaseLanguageModel(BaseEstimator):
         X = check_corpus(X, estimator=self)
         log_prob, scored, events = self._log_prob(X)
         sums = np.bincount(events.sample[scored], weights=log_prob, minlength=len(X))
-        # without a scored token bincount forgets the type of the weights
+        # Without a scored token bincount ignores the type of the weights.
         return sums.astype(np.float64, copy=False)
 
     def scored_tokens(self, X):
@@ -313,7 +313,7 @@ class BaseLanguageModel(BaseEstimator):
         return float(np.average(log_prob, weights=weights))
 
     def perplexity(self, X):
-        """Perplexity a scored token, ``exp(-score(X))``.
+        """Perplexity per scored token, ``exp(-score(X))``.
 
         Parameters
         ----------

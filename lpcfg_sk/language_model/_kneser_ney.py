@@ -12,8 +12,9 @@ from lpcfg_sk.language_model._base import BaseLanguageModel
 class NGramTable:
     """The n-grams of one order: a table of histories, and discounted counts.
 
-    A history is keyed by the number of the history one word shorter and its oldest
-    word, an n-gram by the number of its history and its last word; keys are sorted.
+    The key of a history is made of the id of the history one word shorter and its
+    oldest word, the key of an n-gram of the id of its history and its last word. Keys
+    are sorted.
     """
 
     def __init__(self, history_keys, keys, counts, n_outcomes, modified):
@@ -26,7 +27,7 @@ class NGramTable:
         total = np.bincount(history, weights=counts, minlength=len(history_keys))
         removed = np.bincount(history, weights=discount, minlength=len(history_keys))
         self.proba = (counts - discount) / total[history]
-        # a history without n-grams leaves everything to the order below
+        # A history without n-grams leaves everything to the order below.
         self.backoff = np.ones(len(history_keys))
         np.divide(removed, total, out=self.backoff, where=total > 0)
         self.offsets = np.searchsorted(history, np.arange(len(history_keys) + 1))
@@ -35,7 +36,7 @@ class NGramTable:
 def _discounts(counts, modified):
     """Discounts of counts 1, 2 and above; equal ones unless modified."""
     n1, n2, n3, n4 = (float((counts == k).sum()) for k in (1, 2, 3, 4))
-    # without n-grams seen once or twice the estimate is 0 or undefined
+    # Without n-grams seen once or twice the estimate is 0 or undefined.
     share = n1 / (n1 + 2 * n2) if n1 and n2 else 0.5
     discounts = np.full(3, share)
     if modified and n1 and n2 and n3 and n4:
@@ -63,7 +64,7 @@ class KneserNeyLM(BaseLanguageModel):
     order : int, default=2
         Length of the n-grams: 2 for bigrams, 3 for trigrams; up to 5.
     discount : {"kn", "modified"}, default="modified"
-        One discount D = n1/(n1 + 2 n2) an order (Kneser and Ney, 1995), or three for
+        One discount D = n1/(n1 + 2 n2) per order (Kneser and Ney, 1995), or three for
         counts 1, 2 and above (Chen and Goodman, 1999).
     mode : {"stream", "sentence"}, default="stream"
         "stream" runs the sentences together; "sentence" puts start symbols before
@@ -168,22 +169,23 @@ class KneserNeyLM(BaseLanguageModel):
     def _count(self, events, weights):
         """Levels from unigrams up."""
         n_outcomes = len(self.vocabulary_)
-        # outcomes and the start symbol can stand in a history
+        # Outcomes and the start symbol can stand in a history.
         base = n_outcomes + 1
         seen = np.ones(len(weights), dtype=bool)
         history_keys = np.zeros(1, np.int64)
-        number = np.zeros(len(weights), np.int64)
+        history_id = np.zeros(len(weights), np.int64)
         tables = []
         for n in range(1, self.order + 1):
             if n > 1:
                 word = events.history[:, n - 2]
-                seen = (number >= 0) & (word >= 0)
-                keys = number[seen] * base + word[seen]
+                seen = (history_id >= 0) & (word >= 0)
+                keys = history_id[seen] * base + word[seen]
                 history_keys, inverse = np.unique(keys, return_inverse=True)
-                number = np.full(len(number), -1)
-                number[seen] = inverse
+                history_id = np.full(len(history_id), -1)
+                history_id[seen] = inverse
             keys, inverse = np.unique(
-                number[seen] * n_outcomes + events.outcome[seen], return_inverse=True
+                history_id[seen] * n_outcomes + events.outcome[seen],
+                return_inverse=True,
             )
             tables.append((history_keys, keys, np.bincount(inverse, weights[seen])))
         levels = []
@@ -195,7 +197,7 @@ class KneserNeyLM(BaseLanguageModel):
                     find_keys(keys, shorter * n_outcomes + longer_keys % n_outcomes),
                     minlength=len(keys),
                 )
-                # nothing precedes a start symbol: such n-grams keep their counts
+                # Nothing precedes a start symbol: such n-grams keep their counts.
                 started = history_keys[keys // n_outcomes] % base == n_outcomes
                 counts = np.where(started & (n > 1), counts, distinct)
                 keys, counts = keys[counts > 0], counts[counts > 0]
@@ -210,34 +212,34 @@ class KneserNeyLM(BaseLanguageModel):
             )
         return levels
 
-    def _numbers(self, history):
-        """Number of each history at each level, -1 where it was not seen."""
+    def _history_ids(self, history):
+        """Id of each history at each level, -1 where it was not seen."""
         base = len(self.vocabulary_) + 1
-        number = np.zeros(len(history), np.int64)
-        yield self._levels[0], number
+        history_id = np.zeros(len(history), np.int64)
+        yield self._levels[0], history_id
         for n, level in enumerate(self._levels[1:]):
-            key = number * base + history[:, n]
-            key[(number < 0) | (history[:, n] < 0)] = -1
-            number = find_keys(level.history_keys, key)
-            yield level, number
+            key = history_id * base + history[:, n]
+            key[(history_id < 0) | (history[:, n] < 0)] = -1
+            history_id = find_keys(level.history_keys, key)
+            yield level, history_id
 
     def _probabilities(self, history, outcome):
         n_outcomes = len(self.vocabulary_)
         proba = np.full(len(outcome), 1.0 / n_outcomes)
-        for level, number in self._numbers(history):
-            known = np.flatnonzero(number >= 0)
-            number = number[known]
-            place = find_keys(level.keys, number * n_outcomes + outcome[known])
-            proba[known] *= level.backoff[number]
+        for level, history_id in self._history_ids(history):
+            known = np.flatnonzero(history_id >= 0)
+            history_id = history_id[known]
+            place = find_keys(level.keys, history_id * n_outcomes + outcome[known])
+            proba[known] *= level.backoff[history_id]
             proba[known[place >= 0]] += level.proba[place[place >= 0]]
         return proba
 
     def _distribution(self, history):
         n_outcomes = len(self.vocabulary_)
         proba = np.full((len(history), n_outcomes), 1.0 / n_outcomes)
-        for level, number in self._numbers(history):
-            for row in np.flatnonzero(number >= 0):
-                begin, end = level.offsets[number[row] : number[row] + 2]
-                proba[row] *= level.backoff[number[row]]
+        for level, history_id in self._history_ids(history):
+            for row in np.flatnonzero(history_id >= 0):
+                begin, end = level.offsets[history_id[row] : history_id[row] + 2]
+                proba[row] *= level.backoff[history_id[row]]
                 proba[row, level.outcome[begin:end]] += level.proba[begin:end]
         return proba

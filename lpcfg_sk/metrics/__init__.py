@@ -1,8 +1,8 @@
 """Scores of trees and of models.
 
 :func:`parseval` compares trees exactly as EVALB does, sentence by sentence and in
-total, in percent. What is built on it for model selection is between 0 and 1, and
-there a sentence without a parse counts as a failure: :func:`f1_score`,
+total, in percent. Scores built on it for model selection are between 0 and 1, and
+count a sentence without a parse as a failure: :func:`f1_score`,
 :func:`bracket_counts`, :func:`label_report`, :func:`length_report`,
 :func:`bootstrap_ci`, :func:`paired_bootstrap` and :func:`parseval_scorer`.
 :func:`log_likelihood_scorer` and :func:`perplexity` judge probabilities.

@@ -61,7 +61,7 @@ class PairedBootstrap(NamedTuple):
     low, high : float
         Ends of the confidence interval of the difference.
     p_value : float
-        Two-sided: how often resampling alone moves the difference as far as it is.
+        Two-sided: how often resampling alone gives a difference as large as this.
 
     Examples
     --------
@@ -92,23 +92,22 @@ def bootstrap_ci(
     Parameters
     ----------
     gold : Treebank or iterable of trees, or None
-        Gold trees; not looked at where `predicted` is a result of
-        :func:`parseval`.
+        Gold trees; ignored where `predicted` is a result of :func:`parseval`.
     predicted : Treebank or iterable of trees, or DataFrame
         Predicted trees, among which sentences that failed count as in
         :func:`f1_score`, or a result of :func:`parseval`, of which only valid rows
         count, as in EVALB.
     metric : {"f1", "recall", "precision", "complete_match", "tag_accuracy"}, \
             default="f1"
-        What is computed of each resample, between 0 and 1.
+        Score that is computed for each resample, between 0 and 1.
     n_resamples : int, default=10000
         Number of resamples.
     confidence : float, default=0.95
-        Probability of the interval.
+        Confidence level of the interval.
     params : "collins", path-like, None or ParsevalParameters, default="collins"
-        Settings, see :func:`parseval`; not looked at for a result.
+        Settings, see :func:`parseval`; ignored for a result.
     random_state : int, RandomState instance or None, default=None
-        Where resamples come from.
+        Source of randomness.
 
     Returns
     -------
@@ -164,15 +163,15 @@ def paired_bootstrap(
         :func:`parseval`; see :func:`bootstrap_ci`.
     metric : {"f1", "recall", "precision", "complete_match", "tag_accuracy"}, \
             default="f1"
-        What is compared, between 0 and 1.
+        Score that is compared, between 0 and 1.
     n_resamples : int, default=10000
         Number of resamples.
     confidence : float, default=0.95
-        Probability of the interval.
+        Confidence level of the interval.
     params : "collins", path-like, None or ParsevalParameters, default="collins"
-        Settings, see :func:`parseval`; not looked at for results.
+        Settings, see :func:`parseval`; ignored for results.
     random_state : int, RandomState instance or None, default=None
-        Where resamples come from.
+        Source of randomness.
 
     Returns
     -------
@@ -182,8 +181,8 @@ def paired_bootstrap(
     Notes
     -----
     With the difference d of the systems and d* that of a resample, the p-value is
-    ``(1 + #{|d* - d| >= |d|}) / (1 + n_resamples)``: resampled differences, moved to
-    mean zero as the null hypothesis has it.
+    ``(1 + #{|d* - d| >= |d|}) / (1 + n_resamples)``: the resampled differences are
+    shifted to mean zero, as under the null hypothesis.
 
     References
     ----------

@@ -29,8 +29,8 @@ class ParsevalParameters:
     Parameters
     ----------
     delete_labels : tuple of str, default=()
-        ``DELETE_LABEL``. A pre-terminal of this label goes together with its word; of
-        a nonterminal only the bracket goes.
+        ``DELETE_LABEL``. A pre-terminal with such a label is deleted together with its
+        word; of a nonterminal only the bracket is deleted.
     delete_labels_for_length : tuple of str, default=()
         ``DELETE_LABEL_FOR_LENGTH``. Pre-terminals that the length does not count.
     eq_labels, eq_words : tuple of pairs of str, default=()
@@ -39,7 +39,7 @@ class ParsevalParameters:
     quote_labels : tuple of str, default=()
         ``QUOTE_LABEL``. Pre-terminals that may stand over a quotation mark (``'``,
         ``"`` or ``/``). Where the numbers of words differ, a mark that one side
-        deletes and the other side keeps is given back.
+        deletes and the other side keeps is restored.
     cutoff_len : int, default=40
         ``CUTOFF_LEN``. The second block of totals is over sentences up to this length.
     labeled : bool, default=True
@@ -111,7 +111,7 @@ class ParsevalParameters:
         ----------
         path : path-like
             A ``.prm`` file. ``DEBUG`` has no meaning here. Keywords that EVALB does not
-            know are passed over with a warning.
+            know are ignored with a warning.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class ParsevalParameters:
 
 
 def check_parameters(params):
-    """Take ``"collins"``, a path, None or ready parameters."""
+    """Return the parameters that "collins", a path, None or parameters stand for."""
     if isinstance(params, ParsevalParameters):
         return params
     if params is None:

@@ -89,7 +89,7 @@ def parseval(gold, predicted, params="collins"):
     Returns
     -------
     frame : DataFrame
-        One row a sentence: ``ID`` (from 1), ``length``, ``status`` (0 valid; 1 error,
+        One row per sentence: ``ID`` (from 1), ``length``, ``status`` (0 valid; 1 error,
         the words differ; 2 skipped, no parse), ``recall``, ``precision`` (in percent),
         ``matched_brackets``, ``gold_brackets``, ``test_brackets``, ``cross_brackets``,
         ``words``, ``correct_tags``, ``tag_accuracy`` (in percent). Rows that are not
@@ -99,21 +99,21 @@ def parseval(gold, predicted, params="collins"):
 
     See Also
     --------
-    parseval_files : The same for two files with one tree a line.
+    parseval_files : The same for two files with one tree per line.
     parseval_report : The result in EVALB's layout.
     f1_score : One number, in which failures count.
 
     Notes
     -----
-    The details are those of the program, surprising ones among them:
+    Details are those of the program, including the surprising ones:
 
-    * A bracket is a labelled span of the words that are not deleted. Brackets
-      without words do not count, several of the same label and span count severally.
+    * A bracket is a labelled span of the words that are not deleted. Brackets without
+      words do not count; several with the same label and span count separately.
     * Every label but those of ``DELETE_LABEL`` counts. ``COLLINS.prm`` deletes ``TOP``
       and not ``ROOT``; ``ParsevalParameters.collins().adding(delete_labels=["ROOT"])``
-      leaves a root out that is right in every tree.
+      leaves out a root that is right in every tree.
     * Labels start before the first ``-``: a nonterminal ``-X-`` has the empty label.
-    * A sentence whose predicted words are all deleted is skipped, also where the gold
+    * A sentence whose predicted words are all deleted is skipped, even where the gold
       tree is the same.
     * The F-measure is nan where recall and precision are zero, and a ratio of 0/0
       elsewhere is zero.
@@ -138,13 +138,13 @@ def parseval(gold, predicted, params="collins"):
 
 
 def parseval_files(gold_path, predicted_path, params="collins"):
-    r"""Compare two files with one tree a line, identically to EVALB.
+    r"""Compare two files with one tree per line, identically to EVALB.
 
     Parameters
     ----------
     gold_path, predicted_path : path-like
-        Files of bracketed trees. Nothing of them is changed: traces, function tags
-        and unlabelled brackets stay. An empty line, ``()`` or ``(())`` is a sentence
+        Files of bracketed trees, taken as they are: traces, function tags and
+        unlabelled brackets stay. An empty line, ``()`` or ``(())`` is a sentence
         without a parse; several trees on a line are the pieces of one parse.
     params : "collins", path-like, None or ParsevalParameters, default="collins"
         Settings, see :func:`parseval`.
@@ -175,7 +175,7 @@ def parseval_files(gold_path, predicted_path, params="collins"):
         raise ValueError(
             f"{os.fspath(gold_path)} has {n_gold} lines and "
             f"{os.fspath(predicted_path)} has {n_test}; expected the same sentences, "
-            "one a line (an empty line where there is no parse)"
+            "one per line (an empty line where there is no parse)"
         )
     return _frame(align(gold, test, params).counts, params)
 
@@ -215,7 +215,7 @@ def _frame(counts, params):
 
 
 def _percent(part, whole):
-    # The order of operations is EVALB's, so that rounding to two digits agrees.
+    # EVALB's order of operations, so that rounding to two digits agrees.
     return np.divide(100.0 * part, whole, out=np.zeros(len(part)), where=whole > 0)
 
 

@@ -23,7 +23,7 @@ _ZERO = ("inf", "skip")
 
 
 class BracketCounts(NamedTuple):
-    """Numbers of brackets, one entry a sentence.
+    """Numbers of brackets, one entry per sentence.
 
     Attributes
     ----------
@@ -316,7 +316,7 @@ def log_likelihood_scorer(estimator, X, y=None, *, sample_weight=None, zero="inf
 
 
 def perplexity(log_prob, X, *, method="score_samples", sample_weight=None, zero="inf"):
-    """Perplexity a token: ``exp(-sum of log probabilities / number of tokens)``.
+    """Perplexity per token: ``exp(-sum of log probabilities / number of tokens)``.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def perplexity(log_prob, X, *, method="score_samples", sample_weight=None, zero=
     2.0
     """
     if not hasattr(X, "__len__"):
-        # both the probabilities and the tokens are read from it
+        # Both the probabilities and the tokens are read from X.
         X = list(X)
     tokens = X
     if hasattr(log_prob, method):
@@ -378,7 +378,7 @@ def perplexity(log_prob, X, *, method="score_samples", sample_weight=None, zero=
 def _token_counts(X):
     if isinstance(X, np.ndarray) and np.issubdtype(X.dtype, np.number):
         if X.ndim != 1 or not np.isfinite(X).all() or (X < 0).any():
-            raise ValueError("token counts must be one non-negative number a row")
+            raise ValueError("token counts must be one non-negative number per row")
         return X.astype(np.float64)
     if isinstance(X, list) and all(isinstance(row, list | tuple) for row in X):
         return np.array([len(row) for row in X], dtype=np.float64)
@@ -390,7 +390,7 @@ def _check_log_prob(log_prob):
     log_prob = np.asarray(log_prob, dtype=np.float64)
     if log_prob.ndim != 1:
         raise ValueError(
-            f"log probabilities have shape {log_prob.shape}, expected one a row"
+            f"log probabilities have shape {log_prob.shape}, expected one per row"
         )
     if np.isnan(log_prob).any() or (log_prob == np.inf).any():
         row = int(np.flatnonzero(~(log_prob < np.inf))[0])

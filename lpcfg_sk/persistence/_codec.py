@@ -7,6 +7,7 @@ scikit-learn's ``Pipeline``, and plain containers.
 
 import inspect
 import math
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pandas as pd
@@ -21,12 +22,12 @@ from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.features import InsideFeatures, OutsideFeatures, Productions
 from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM, NGramTable
-from lpcfg_sk.lpcfg import RuleInventory, load_arrays, save_arrays
+from lpcfg_sk.lpcfg import load_arrays, save_arrays
 from lpcfg_sk.persistence._consistency import check_estimator
 from lpcfg_sk.persistence._values import make_value, value_state
 from lpcfg_sk.pivot import PivotLPCFG
 from lpcfg_sk.spectral import Projection, SpectralLPCFG
-from lpcfg_sk.treebank import RareWords, TreeBinarizer
+from lpcfg_sk.treebank import RareWords, RuleCounts, TreeBinarizer
 
 __all__ = ["decode", "encode", "load", "save"]
 
@@ -51,7 +52,7 @@ _ESTIMATORS = (
     VotingParser,
 )
 
-# Attributes of objects inside fitted estimators, unless they are named tuples.
+# Attributes of parts of estimators that are neither named tuples nor dataclasses.
 _ATTRIBUTES = {
     Productions: {"labels", "words", "rule_keys", "lexical_keys"},
     NGramTable: {
@@ -69,7 +70,7 @@ _ATTRIBUTES = {
 _CLASSES = {cls.__name__: cls for cls in _ESTIMATORS} | {
     "Productions": Productions,
     "Projection": Projection,
-    "RuleInventory": RuleInventory,
+    "RuleInventory": RuleCounts,
     "_Level": NGramTable,
 }
 _NAMES = {cls: name for name, cls in _CLASSES.items()}
@@ -323,6 +324,8 @@ class _Encoder:
             )
         if isinstance(value, tuple):
             state = value._asdict()
+        elif is_dataclass(value):
+            state = {f.name: getattr(value, f.name) for f in fields(value)}
         else:
             state = {k: v for k, v in vars(value).items() if k != _NOT_STORED}
         return {
@@ -407,7 +410,7 @@ class _Decoder:
             raise ValueError(f"this release has no class {name!r}")
         cls = _CLASSES[name]
         state = {str(k): self.decode(v) for k, v in data["state"].items()}
-        if issubclass(cls, tuple):
+        if issubclass(cls, tuple) or is_dataclass(cls):
             return cls(**state)
         if issubclass(cls, BaseEstimator):
             state = _estimator_state(cls, state)
