@@ -11,8 +11,6 @@ import lpcfg_sk
 
 __all__ = ["make_argument_parser"]
 
-_LEARNERS = ("pcfg", "em", "spectral", "pivot", "pivot+em")
-
 
 def make_argument_parser():
     """Make the parser of the command line.
@@ -60,20 +58,18 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
 
 def _add_demo(parser):
     """Train, parse and score on the toy treebank of the package, and show a table."""
-    parser.add_argument(
-        "--trees", type=_positive, default=2000, help="trees to train on"
-    )
-    _add_json(parser)
+    add = parser.add_argument
+    add("--trees", type=_positive, default=2000, help="trees to train on")
+    add("--json", action="store_true", help="write JSON")
 
 
 def _add_train(parser):
     """Learn a parser from a treebank and save it."""
+    add = parser.add_argument
     _add_treebank(parser)
-    parser.add_argument(
-        "-o", "--output", type=_output_file, required=True, help="file of the model"
-    )
-    _add_json(parser)
-    parser.add_argument("-m", type=_positive, default=16, help="latent states")
+    add("-o", "--output", type=_output_file, required=True, help="file of the model")
+    add("--json", action="store_true", help="write JSON")
+    add("-m", type=_positive, default=16, help="latent states")
     _add_learner(parser)
 
 
@@ -89,18 +85,15 @@ def _add_parse(parser):
     answer. Spans are 0-based and half-open: the bracket is over the tokens start to end
     - 1. With --json the answer is one line with a JSON value, null for an empty line.
     """
-    _add_model(parser)
-    parser.add_argument("input", nargs="?", default="-", help="sentences; - for stdin")
-    answer = parser.add_mutually_exclusive_group()
-    answer.add_argument("--kbest", type=_positive, help="number of trees per sentence")
-    answer.add_argument(
-        "--marginals", action="store_true", help="write span posteriors, no trees"
-    )
-    parser.add_argument("--tags", action="store_true", help="tokens are word/TAG")
-    _add_json(parser, "write one JSON value per line")
-    parser.add_argument(
-        "--batch", type=_positive, default=100, help="sentences parsed together"
-    )
+    add = parser.add_argument
+    add("model", help="file that train wrote")
+    add("input", nargs="?", default="-", help="sentences; - for stdin")
+    add_one = parser.add_mutually_exclusive_group().add_argument
+    add_one("--kbest", type=_positive, help="number of trees per sentence")
+    add_one("--marginals", action="store_true", help="write span posteriors, no trees")
+    add("--tags", action="store_true", help="tokens are word/TAG")
+    add("--json", action="store_true", help="write one JSON value per line")
+    add("--batch", type=_positive, default=100, help="sentences parsed together")
     _add_jobs(parser)
 
 
@@ -109,26 +102,22 @@ def _add_evaluate(parser):
 
     Both files hold one tree per line; an empty line is a sentence without a parse.
     """
-    parser.add_argument("gold", help="gold trees")
-    parser.add_argument("predicted", help="predicted trees")
-    parser.add_argument(
-        "--params", default="collins", help="'collins', 'none', or an EVALB .prm file"
-    )
-    parser.add_argument("--summary", action="store_true", help="write totals alone")
-    _add_json(parser, "write totals as JSON")
+    add = parser.add_argument
+    add("gold", help="gold trees")
+    add("predicted", help="predicted trees")
+    add("--params", default="collins", help="'collins', 'none', or an EVALB .prm file")
+    add("--summary", action="store_true", help="write totals alone")
+    add("--json", action="store_true", help="write totals as JSON")
 
 
 def _add_select(parser):
     """Choose the number of latent states by cross-validation."""
+    add = parser.add_argument
     _add_treebank(parser)
-    parser.add_argument(
-        "-m",
-        type=_positive_list,
-        default="4,8,16",
-        help="numbers to try, with commas and no blanks between them",
-    )
-    parser.add_argument("--cv", type=_positive, default=3, help="number of folds")
-    _add_json(parser)
+    numbers = "numbers to try, with commas and no blanks between them"
+    add("-m", type=_positive_list, default="4,8,16", help=numbers)
+    add("--cv", type=_positive, default=3, help="number of folds")
+    add("--json", action="store_true", help="write JSON")
     _add_learner(parser)
 
 
@@ -141,22 +130,20 @@ def _add_minimize(parser):
     states are kept that the probabilities need. The file of -o is for Python, where
     WTA.load reads it; parse and inspect do not.
     """
-    _add_model(parser)
-    parser.add_argument(
-        "-o", "--output", type=_output_file, help="file of the automaton, for WTA.load"
-    )
-    parser.add_argument(
-        "-n", "--states", type=_positive, help="states to keep (default: all)"
-    )
-    _add_json(parser)
+    add = parser.add_argument
+    add("model", help="file that train wrote")
+    add("-o", "--output", type=_output_file, help="file of the automaton, for WTA.load")
+    add("-n", "--states", type=_positive, help="states to keep (default: all)")
+    add("--json", action="store_true", help="write JSON")
 
 
 def _add_inspect(parser):
     """Show what a model has learnt: its sizes and the meaning of its latent states."""
-    _add_model(parser)
-    parser.add_argument("--label", help="nonterminal whose states to describe")
-    parser.add_argument("--top", type=_positive, default=5, help="expansions per state")
-    _add_json(parser)
+    add = parser.add_argument
+    add("model", help="file that train wrote")
+    add("--label", help="nonterminal whose states to describe")
+    add("--top", type=_positive, default=5, help="expansions per state")
+    add("--json", action="store_true", help="write JSON")
 
 
 # Name of each command: module with the function of that name, and its arguments.
@@ -171,55 +158,33 @@ _COMMANDS = {
 }
 
 
-def _add_model(parser):
-    parser.add_argument("model", help="file that train wrote")
-
-
-def _add_json(parser, help="write JSON"):
-    parser.add_argument("--json", action="store_true", help=help)
-
-
 def _add_treebank(parser):
-    parser.add_argument(
-        "treebank", nargs="+", help="files, folders or patterns of bracketed trees"
-    )
-    parser.add_argument(
-        "--format", choices=("ptb", "export"), default="ptb", help="format of the trees"
-    )
-    parser.add_argument("--encoding", default="utf-8", help="encoding of the trees")
-    parser.add_argument(
-        "--skip-errors",
-        action="store_true",
-        help="leave malformed trees out instead of stopping",
-    )
+    add = parser.add_argument
+    add("treebank", nargs="+", help="files, folders or patterns of bracketed trees")
+    formats = ("ptb", "export")
+    add("--format", choices=formats, default="ptb", help="format of the trees")
+    add("--encoding", default="utf-8", help="encoding of the trees")
+    skip = "leave malformed trees out instead of stopping"
+    add("--skip-errors", action="store_true", help=skip)
 
 
 def _add_learner(parser):
-    parser.add_argument(
-        "--learner", choices=_LEARNERS, default="spectral", help="which learner"
-    )
-    parser.add_argument(
-        "--direction",
-        choices=("right", "left", "head"),
-        default="right",
-        help="direction of the binarisation",
-    )
-    parser.add_argument(
-        "--horizontal", type=int, default=1, help="siblings that a label remembers"
-    )
-    parser.add_argument(
-        "--vertical", type=int, default=1, help="ancestors that a label remembers"
-    )
+    add = parser.add_argument
+    learners = ("pcfg", "em", "spectral", "pivot", "pivot+em")
+    add("--learner", choices=learners, default="spectral", help="which learner")
+    sides = ("right", "left", "head")
+    direction = "direction of the binarisation"
+    add("--direction", choices=sides, default="right", help=direction)
+    add("--horizontal", type=int, default=1, help="siblings that a label remembers")
+    add("--vertical", type=int, default=1, help="ancestors that a label remembers")
     _add_jobs(parser)
-    parser.add_argument("--seed", type=int, default=0, help="random seed")
+    add("--seed", type=int, default=0, help="random seed")
 
 
 def _add_jobs(parser):
-    parser.add_argument(
-        "--jobs",
-        type=_n_jobs,
-        help="number of threads, -1 for one per core (default: 1)",
-    )
+    add = parser.add_argument
+    jobs = "number of threads, -1 for one per core (default: 1)"
+    add("--jobs", type=_n_jobs, help=jobs)
 
 
 def _whole_number(text):

@@ -22,92 +22,44 @@ NO_BRACKET, UNMATCHED, MATCH = -1, 0, 1
 
 
 class BracketColumns(NamedTuple):
-    """Trees of one side of a comparison; a row without a tree has no leaves either.
+    """Trees of one side of a comparison; a row without a tree has no leaves either."""
 
-    Attributes
-    ----------
-    node_offsets, leaf_offsets : ndarray of int64, shape (n_trees + 1,)
-        Nodes and leaves of each tree.
-    size, start, stop : ndarray of int32, shape (n_nodes,)
-        Nodes in preorder: size of the subtree, and its span of words.
-    bracket : ndarray of int32, shape (n_nodes,)
-        Label that counts, ``NO_BRACKET`` for a deleted one.
-    word, tag : ndarray of int32, shape (n_leaves,)
-        Ids that both sides share.
-    flags : ndarray of uint8, shape (n_leaves,)
-        Bits ``DELETE``, ``DELETE_FOR_LENGTH`` and ``QUOTE``.
-    """
-
-    node_offsets: np.ndarray
-    size: np.ndarray
-    bracket: np.ndarray
-    start: np.ndarray
-    stop: np.ndarray
-    leaf_offsets: np.ndarray
-    word: np.ndarray
-    tag: np.ndarray
-    flags: np.ndarray
+    node_offsets: np.ndarray  # int64 (n_trees + 1,), nodes of each tree, in preorder
+    size: np.ndarray  # int32 (n_nodes,), nodes of the subtree
+    bracket: np.ndarray  # int32 (n_nodes,), label that counts, or NO_BRACKET
+    start: np.ndarray  # int32 (n_nodes,), first word
+    stop: np.ndarray  # int32 (n_nodes,), word after the last one
+    leaf_offsets: np.ndarray  # int64 (n_trees + 1,), words of each tree
+    word: np.ndarray  # int32 (n_leaves,), ids that both sides share
+    tag: np.ndarray  # int32 (n_leaves,), ids that both sides share
+    flags: np.ndarray  # uint8 (n_leaves,), DELETE, DELETE_FOR_LENGTH and QUOTE
 
 
 class EqualLabels(NamedTuple):
-    """Labels that count as equal.
+    """Labels that equal label a, a included: ``labels[offsets[a]:offsets[a + 1]]``."""
 
-    Attributes
-    ----------
-    offsets : ndarray of int64, shape (n_labels + 1,)
-        Where the labels equal to each label are in `labels`.
-    labels : ndarray of int32
-        Equal labels in ascending order, the label itself among them.
-    """
-
-    offsets: np.ndarray
-    labels: np.ndarray
+    offsets: np.ndarray  # int64 (n_labels + 1,)
+    labels: np.ndarray  # int32, ascending for each label
 
 
 class _Layout(NamedTuple):
-    """Work space for the words and brackets of one tree that count.
+    """Work space for the words and brackets of one tree that count."""
 
-    Attributes
-    ----------
-    copies : ndarray of int64, shape (n_leaves,)
-        How often each word is kept.
-    position : ndarray of int64, shape (n_leaves + 1,)
-        Number of kept words before each word.
-    kept : ndarray of int32, shape (2, n_leaves)
-        Words and tags that are kept.
-    brackets : ndarray of int64, shape (3, n_nodes)
-        Start, stop and label of each bracket.
-    node : ndarray of int64, shape (n_nodes,)
-        Node of each bracket.
-    """
-
-    copies: np.ndarray
-    position: np.ndarray
-    kept: np.ndarray
-    brackets: np.ndarray
-    node: np.ndarray
+    copies: np.ndarray  # (n_leaves,), how often each word is kept
+    position: np.ndarray  # (n_leaves + 1,), number of kept words before each word
+    kept: np.ndarray  # (2, n_leaves), kept words and tags
+    brackets: np.ndarray  # (3, n_nodes), start, stop and label of each bracket
+    node: np.ndarray  # (n_nodes,), node of each bracket
 
 
 class _Scratch(NamedTuple):
-    """Work space for one pair of trees.
+    """Work space for one pair of trees."""
 
-    Attributes
-    ----------
-    first : ndarray of int64, shape (n_labels,)
-        First free test bracket of each label within the span at hand, or -1.
-    follow : ndarray of int64, shape (n_nodes,)
-        Next test bracket of the same label; the stack of the sweep for crossings.
-    hits : ndarray of int8, shape (2, n_nodes)
-        State of each gold and each test bracket.
-    left, right : ndarray of int64, shape (n_leaves + 1,)
-        Innermost gold bracket around each boundary between words.
-    """
-
-    first: np.ndarray
-    follow: np.ndarray
-    hits: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
+    first: np.ndarray  # (n_labels,), first free test bracket of each label, or -1
+    follow: np.ndarray  # (n_nodes,), next test bracket of the label; stack of a sweep
+    hits: np.ndarray  # (2, n_nodes), state of each gold and each test bracket
+    left: np.ndarray  # (n_leaves + 1,), begin and end of the innermost gold bracket
+    right: np.ndarray  # around each boundary between words
 
 
 @njit(nogil=True, cache=True)

@@ -1,9 +1,8 @@
 """Posterior probabilities of brackets as a picture."""
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
-from lpcfg_sk.inspection._display import Display
+from lpcfg_sk.inspection._display import Display, learner_and_input
 
 __all__ = ["ChartDisplay"]
 
@@ -63,12 +62,8 @@ class ChartDisplay(Display):
         -------
         display : ChartDisplay
         """
-        X = [list(sentence)]
-        if isinstance(estimator, Pipeline):
-            X = estimator[:-1].transform(X)
-            estimator = estimator[-1]
-        frame = estimator.span_marginals(X)[0]
-        return cls(sentence, frame, label).plot(ax, **kwargs)
+        learner, X = learner_and_input(estimator, [list(sentence)])
+        return cls(sentence, learner.span_marginals(X)[0], label).plot(ax, **kwargs)
 
     def plot(self, ax=None, *, cmap="Blues", threshold=0.3):
         """Draw the triangle.

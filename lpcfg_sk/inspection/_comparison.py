@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
-from sklearn.pipeline import Pipeline
 from sklearn.utils.parallel import Parallel, delayed
 
 from lpcfg_sk.exceptions import ParseFailureWarning
-from lpcfg_sk.inspection._display import Display
+from lpcfg_sk.inspection._display import Display, learner_and_input
 from lpcfg_sk.metrics import bootstrap_ci, paired_bootstrap
 from lpcfg_sk.treebank import check_treebank, concatenate
 
@@ -141,8 +140,7 @@ def _measure(estimator, fit, held):
         warnings.simplefilter("ignore", ParseFailureWarning)
         predicted = model.predict(held)
     parsed = time.perf_counter()
-    learner = model[-1] if isinstance(model, Pipeline) else model
-    seen = model[:-1].transform(held) if isinstance(model, Pipeline) else held
+    learner, seen = learner_and_input(model, held)
     grammar = getattr(learner, "grammar_", None)
     log_prob, n_tokens, failures = np.nan, 0, np.nan
     if getattr(grammar, "is_probabilistic", False):

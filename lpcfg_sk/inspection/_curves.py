@@ -244,27 +244,14 @@ class TailFitDisplay(Display):
         ax = self._axes(ax)
         fit, points = self.fit, self.fit.points
         unseen = points["held_out"].dropna()
+        held_out = {"markersize": 3, "color": "tab:gray"}
+        held_out["label"] = f"held out, squared error {fit.squared_error:.1g}"
+        formula = f"${fit.c:.2f} · {fit.alpha:.2f}^l$"
+        curve = {"color": "tab:blue", "label": formula, **kwargs}
         self.lines_ = [
-            *ax.plot(
-                points.index, points["frequency"], color="tab:red", label="treebank"
-            ),
-            *ax.plot(
-                unseen.index,
-                unseen,
-                "o",
-                markersize=3,
-                color="tab:gray",
-                label=f"held out, squared error {fit.squared_error:.1g}",
-            ),
-            *ax.plot(
-                points.index,
-                points["curve"],
-                **{
-                    "color": "tab:blue",
-                    "label": f"${fit.c:.2f} · {fit.alpha:.2f}^l$",
-                    **kwargs,
-                },
-            ),
+            *ax.plot(points["frequency"], color="tab:red", label="treebank"),
+            *ax.plot(unseen, "o", **held_out),
+            *ax.plot(points["curve"], **curve),
         ]
         ax.set(xlabel="sentence length l", ylabel="frequency")
         ax.legend(fontsize="small")

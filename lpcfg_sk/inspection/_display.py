@@ -4,7 +4,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Display", "fitted_learner"]
+__all__ = ["Display", "fitted_learner", "learner_and_input"]
 
 
 class Display:
@@ -49,3 +49,10 @@ def fitted_learner(estimator, attributes, name):
             f"{type(learner).__name__} does not have"
         )
     return learner
+
+
+def learner_and_input(estimator, X):
+    """Learner of an estimator or pipeline, and X as the learner sees it."""
+    if isinstance(estimator, Pipeline):
+        return estimator[-1], estimator[:-1].transform(X)
+    return estimator, X

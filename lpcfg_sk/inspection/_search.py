@@ -54,26 +54,20 @@ def results_table(search):
             for name, column in zip(params, short, strict=True)
         }
     )
-    ranks = [name for name in results if name.startswith("rank_test_")]
-    for rank in ranks:
-        score = rank.removeprefix("rank_test_")
-        suffix = "" if len(ranks) == 1 else f"_{score}"
+    prefix = "rank_test_"
+    scores = [n.removeprefix(prefix) for n in results if n.startswith(prefix)]
+    suffixes = {s: "" if len(scores) == 1 else f"_{s}" for s in scores}
+    for score, suffix in suffixes.items():
         table[f"mean_score{suffix}"] = results[f"mean_test_{score}"]
         table[f"std_score{suffix}"] = results[f"std_test_{score}"]
     for name, column in _TIMES.items():
         table[column] = results[name]
     if "iter" in results:
         table["iteration"] = results["iter"]
-    for rank in ranks:
-        suffix = "" if len(ranks) == 1 else f"_{rank.removeprefix('rank_test_')}"
-        table[f"rank{suffix}"] = results[rank]
-    main = "rank" if len(ranks) == 1 else f"rank_{_refit_score(search, ranks)}"
-    return table.sort_values(main, kind="stable", ignore_index=True)
-
-
-def _refit_score(search, ranks):
-    known = [rank.removeprefix("rank_test_") for rank in ranks]
-    return search.refit if search.refit in known else known[0]
+    for score, suffix in suffixes.items():
+        table[f"rank{suffix}"] = results[f"rank_test_{score}"]
+    main = search.refit if search.refit in scores else scores[0]
+    return table.sort_values(f"rank{suffixes[main]}", kind="stable", ignore_index=True)
 
 
 def _short_names(names):

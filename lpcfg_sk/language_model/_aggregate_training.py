@@ -179,120 +179,127 @@ def train(options, counts, held_out, rounds=None):
     -------
     Estimate
     """
+    training = _Training(options, counts, held_out)
     random_state = check_random_state(options.random_state)
-    unigram = counts.outcome_counts / counts.total
-    alpha, beta = (0.0, 0.0) if options.prior is None else options.prior
     pivot_rounds, em_rounds = (None, None) if rounds is None else rounds
-
-    def update(parameters, *, columns):
-        r, s, _ = parameters
-        contexts, outcomes, log_likelihood, _ = counts.expect(
-            r, s, columns=columns, n_jobs=options.n_jobs
-        )
-        pi = contexts.sum(axis=0, dtype=np.float64)
-        pi /= pi.sum()
-        r = _normalised_rows(contexts, alpha, pi)
-        if columns:
-            s = _normalised_columns(outcomes, beta, unigram, s)
-        return _Parameters(r, s, pi), log_likelihood / counts.total
-
-    def score(parameters):
-        """Fewer impossible events first, then the mean log probability."""
-        context = held_out.history[:, 0]
-        proba = mixed_probabilities(
-            parameters.r,
-            parameters.s,
-            np.where(context < 0, len(parameters.r) - 1, context),
-            held_out.outcome,
-            unigram,
-            options.unigram_weight,
-        )
-        possible = proba > 0
-        n_zero = len(proba) - int(possible.sum())
-        mean = np.log(proba[possible]).mean() if possible.any() else -np.inf
-        return -n_zero, float(mean)
-
-    def repeat(name, parameters, step, max_rounds, fixed, plateau=0):
-        if fixed is not None:
-            bounds = []
-            for _ in range(fixed):
-                parameters, bound = step(parameters)
-                bounds.append(bound)
-            return _Rounds(parameters, fixed, True, bounds, [])
-        bounds, scores = [], []
-        best, best_parameters, converged = 0, parameters, False
-        milestone = 0
-        if held_out is not None:
-            scores.append(score(parameters))
-        for n_rounds in range(1, max_rounds + 1):
-            parameters, bound = step(parameters)
-            bounds.append(bound)
-            if options.verbose:
-                sys.stderr.write(f"{name} {n_rounds}: log likelihood {bound:.6f}\n")
-            if held_out is None:
-                best, best_parameters = n_rounds, parameters
-                gain = bounds[-1] - bounds[-2] if n_rounds > 1 else np.inf
-                if n_rounds > plateau and gain < options.tol:
-                    converged = True
-                    break
-                continue
-            scores.append(score(parameters))
-            if scores[-1] > scores[best]:
-                best, best_parameters = n_rounds, parameters
-            n_zero, mean = scores[milestone]
-            if scores[-1] > (n_zero, mean + options.tol):
-                milestone = n_rounds
-            elif n_rounds >= max(milestone + _PATIENCE, plateau):
-                converged = True
-                break
-        return _Rounds(best_parameters, best, converged, bounds, scores)
-
-    pivots, pivot_iter = None, 0
+    pivots, pivot_iter, plateau = None, 0, 0
     if options.init == "pivot":
         s, pi, pivots = pivot_outcomes(options, counts, random_state)
-        if beta:
-            mass = counts.total * pi
-            s = (s * mass + beta * unigram[:, np.newaxis]) / (mass + beta)
-        parameters, _ = update(
-            _Parameters(_tile(pi, counts), s.astype(np.float32), pi), columns=False
+        start = training.start_from_pivots(s, pi)
+        if pivot_rounds is not None:
+            pivot_rounds -= 1
+        concave = training.run(
+            start, options.pivot_max_iter - 1, pivot_rounds, update_outcomes=False
         )
-        concave = repeat(
-            "concave step",
-            parameters,
-            lambda parameters: update(parameters, columns=False),
-            options.pivot_max_iter - 1,
-            None if pivot_rounds is None else pivot_rounds - 1,
-        )
-        parameters, pivot_iter = concave.parameters, concave.n_rounds + 1
+        start, pivot_iter = concave.parameters, concave.n_rounds + 1
     else:
-        pi = np.full(options.m, 1.0 / options.m)
-        s = unigram[:, np.newaxis] * np.exp(
-            _INIT_NOISE * random_state.standard_normal((len(unigram), options.m))
-        )
-        s /= s.sum(axis=0)
-        parameters = _Parameters(_tile(pi, counts), s.astype(np.float32), pi)
-    em = repeat(
-        "EM iteration",
-        parameters,
-        lambda parameters: update(parameters, columns=True),
-        options.max_iter,
-        em_rounds,
-        plateau=_PLATEAU if options.init == "random" else 0,
-    )
+        start, plateau = training.start_from_unigram(random_state), _PLATEAU
+    em = training.run(start, options.max_iter, em_rounds, plateau=plateau)
     scores, zero_fraction = None, np.nan
     if em.scores:
         scores = np.array([mean for _, mean in em.scores])
         zero_fraction = -em.scores[em.n_rounds][0] / len(held_out.outcome)
     return Estimate(
         *em.parameters,
-        pivots,
-        pivot_iter,
-        em.n_rounds,
-        em.converged,
-        em.bounds,
-        scores,
-        zero_fraction,
+        pivots=pivots,
+        pivot_iter=pivot_iter,
+        n_iter=em.n_rounds,
+        converged=em.converged,
+        lower_bounds=em.bounds,
+        validation_scores=scores,
+        zero_fraction=zero_fraction,
     )
+
+
+class _Training:
+    """EM for one model: its options, counts of bigrams, and held-out events."""
+
+    def __init__(self, options, counts, held_out):
+        self.options = options
+        self.counts = counts
+        self.held_out = held_out
+        self.unigram = counts.outcome_counts / counts.total
+        self.alpha, self.beta = options.prior or (0.0, 0.0)
+
+    def start_from_unigram(self, random_state):
+        m = self.options.m
+        noise = random_state.standard_normal((len(self.unigram), m))
+        s = self.unigram[:, np.newaxis] * np.exp(_INIT_NOISE * noise)
+        s /= s.sum(axis=0)
+        return self._start(s, np.full(m, 1.0 / m))
+
+    def start_from_pivots(self, s, pi):
+        if self.beta:
+            mass = self.counts.total * pi
+            smoothing = self.beta * self.unigram[:, np.newaxis]
+            s = (s * mass + smoothing) / (mass + self.beta)
+        parameters, _ = self.step(self._start(s, pi), update_outcomes=False)
+        return parameters
+
+    def _start(self, s, pi):
+        r = np.tile(pi.astype(np.float32), (self.counts.matrix.shape[0], 1))
+        return _Parameters(r, s.astype(np.float32), pi)
+
+    def step(self, parameters, *, update_outcomes):
+        """New parameters, and the mean log likelihood of the old ones.
+
+        With s given, the likelihood is concave in r: the step of the pivot method.
+        """
+        r, s, _ = parameters
+        contexts, outcomes, log_likelihood, _ = self.counts.expect(
+            r, s, columns=update_outcomes, n_jobs=self.options.n_jobs
+        )
+        pi = contexts.sum(axis=0, dtype=np.float64)
+        pi /= pi.sum()
+        r = _normalised_rows(contexts, self.alpha, pi)
+        if update_outcomes:
+            s = _normalised_columns(outcomes, self.beta, self.unigram, s)
+        return _Parameters(r, s, pi), log_likelihood / self.counts.total
+
+    def score(self, parameters):
+        """Fewer impossible events first, then the mean log probability."""
+        r, s, _ = parameters
+        context, outcome = self.held_out.history[:, 0], self.held_out.outcome
+        context = np.where(context < 0, len(r) - 1, context)
+        proba = mixed_probabilities(
+            r, s, context, outcome, self.unigram, self.options.unigram_weight
+        )
+        possible = proba > 0
+        n_zero = len(proba) - int(possible.sum())
+        mean = np.log(proba[possible]).mean() if possible.any() else -np.inf
+        return -n_zero, float(mean)
+
+    def run(
+        self, parameters, max_rounds, n_rounds=None, *, update_outcomes=True, plateau=0
+    ):
+        """Repeat the step `n_rounds` times, or until it stops to help."""
+        fixed = n_rounds is not None
+        choosing = not fixed and self.held_out is not None
+        tol = self.options.tol
+        name = "EM iteration" if update_outcomes else "concave step"
+        bounds, scores = [], [self.score(parameters)] if choosing else []
+        best, best_parameters, milestone, converged = 0, parameters, 0, fixed
+        for n in range(1, (n_rounds if fixed else max_rounds) + 1):
+            parameters, bound = self.step(parameters, update_outcomes=update_outcomes)
+            bounds.append(bound)
+            if self.options.verbose and not fixed:
+                sys.stderr.write(f"{name} {n}: log likelihood {bound:.6f}\n")
+            if not choosing:
+                best, best_parameters = n, parameters
+                gain = bounds[-1] - bounds[-2] if n > 1 else np.inf
+                stop = not fixed and n > plateau and gain < tol
+            else:
+                scores.append(self.score(parameters))
+                if scores[-1] > scores[best]:
+                    best, best_parameters = n, parameters
+                n_zero, mean = scores[milestone]
+                if scores[-1] > (n_zero, mean + tol):
+                    milestone = n
+                stop = n >= max(milestone + _PATIENCE, plateau)
+            if stop:
+                converged = True
+                break
+        return _Rounds(best_parameters, best, converged, bounds, scores)
 
 
 def pivot_outcomes(options, counts, random_state):
@@ -360,10 +367,6 @@ def mixed_probabilities(r, s, context, outcome, unigram, unigram_weight):
         proba *= 1 - unigram_weight
         proba += unigram_weight * unigram[outcome]
     return proba
-
-
-def _tile(pi, counts):
-    return np.tile(pi.astype(np.float32), (counts.matrix.shape[0], 1))
 
 
 def _normalised_rows(joint, alpha, pi):

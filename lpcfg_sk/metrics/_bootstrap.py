@@ -5,18 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from lpcfg_sk._kernels._brackets_match import (
-    CORRECT_TAGS,
-    GOLD,
-    MATCHED,
-    STATUS,
-    TEST,
-    VALID,
-    WORDS,
-)
+from lpcfg_sk._kernels._brackets_match import STATUS, VALID
 from lpcfg_sk.metrics._alignment import align_treebanks
 from lpcfg_sk.metrics._evalb_parameters import check_parameters
-from lpcfg_sk.metrics._parseval import is_parseval_frame
+from lpcfg_sk.metrics._parseval import COUNTS, is_parseval_frame
 
 _METRICS = ("f1", "recall", "precision", "complete_match", "tag_accuracy")
 
@@ -232,37 +224,26 @@ def _check_settings(metric, n_resamples, confidence):
 def _sums(gold, predicted, metric, params):
     """Numerator and denominator of the metric for each sentence."""
     if is_parseval_frame(predicted):
-        valid = predicted["status"].to_numpy() == VALID
-        matched, n_gold, n_test, words, tags = (
-            predicted[name].to_numpy()
-            for name in (
-                "matched_brackets",
-                "gold_brackets",
-                "test_brackets",
-                "words",
-                "correct_tags",
-            )
-        )
-        every = valid.astype(np.float64)
+        numbers = {name: predicted[name].to_numpy() for name in COUNTS}
+        valid = counted = predicted["status"].to_numpy() == VALID
     else:
         params = check_parameters(params)
         counts = align_treebanks(gold, predicted, params, parsed=True).counts
-        matched, n_gold, n_test, words, tags = (
-            counts[:, c] for c in (MATCHED, GOLD, TEST, WORDS, CORRECT_TAGS)
-        )
+        numbers = {name: counts[:, column] for name, column in COUNTS.items()}
         valid = counts[:, STATUS] == VALID
-        every = np.ones(len(counts))
-    if metric == "f1":
-        part, whole = 2 * matched, n_gold + n_test
-    elif metric == "recall":
-        part, whole = matched, n_gold
-    elif metric == "precision":
-        part, whole = matched, n_test
-    elif metric == "complete_match":
-        part, whole = valid & (matched == n_gold) & (matched == n_test), every
-    else:
-        part, whole = tags, words
-    return np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
+        counted = np.ones(len(counts))
+    matched, n_gold, n_test = (
+        numbers[f"{side}_brackets"] for side in ("matched", "gold", "test")
+    )
+    complete = valid & (matched == n_gold) & (matched == n_test)
+    sums = {
+        "f1": (2 * matched, n_gold + n_test),
+        "recall": (matched, n_gold),
+        "precision": (matched, n_test),
+        "complete_match": (complete, counted),
+        "tag_accuracy": (numbers["correct_tags"], numbers["words"]),
+    }
+    return tuple(np.asarray(part, dtype=np.float64) for part in sums[metric])
 
 
 def _resample(sums, n_resamples, random_state):

@@ -23,7 +23,8 @@ from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.metrics._alignment import Side, align, align_treebanks
 from lpcfg_sk.metrics._evalb_parameters import ParsevalParameters, check_parameters
 
-_COUNTS = {
+#: Columns of counts of the result, and of the kernel.
+COUNTS = {
     "matched_brackets": MATCHED,
     "gold_brackets": GOLD,
     "test_brackets": TEST,
@@ -44,12 +45,7 @@ _ROW_COLUMNS = [
     "status",
     "recall",
     "precision",
-    "matched_brackets",
-    "gold_brackets",
-    "test_brackets",
-    "cross_brackets",
-    "words",
-    "correct_tags",
+    *COUNTS,
     "tag_accuracy",
 ]
 _TOTAL_BRACKETS = (
@@ -195,7 +191,7 @@ def _frame(counts, params):
         )
     length = counts[:, LENGTH]
     counts = np.where((status == VALID)[:, None], counts, 0)
-    numbers = {name: counts[:, column] for name, column in _COUNTS.items()}
+    numbers = {name: counts[:, column] for name, column in COUNTS.items()}
     frame = pd.DataFrame(
         {
             "ID": np.arange(1, len(status) + 1),
@@ -231,7 +227,7 @@ def _both_totals(frame):
 def _totals(frame):
     valid = frame[frame["status"] == VALID]
     n_valid = len(valid)
-    sums = {name: int(valid[name].sum()) for name in _COUNTS}
+    sums = {name: int(valid[name].sum()) for name in COUNTS}
     matched, gold, test = (valid[f"{k}_brackets"] for k in ("matched", "gold", "test"))
     crossing = valid["cross_brackets"]
     recall = _ratio(100.0 * sums["matched_brackets"], sums["gold_brackets"])
