@@ -9,8 +9,6 @@ import os
 
 import lpcfg_sk
 
-__all__ = ["make_argument_parser"]
-
 
 def make_argument_parser():
     """Make the parser of the command line.

@@ -6,8 +6,6 @@ import time
 
 import numpy as np
 
-__all__ = ["Progress", "emit", "emit_table", "note", "watched"]
-
 _BAR = 30
 
 

@@ -10,19 +10,6 @@ from typing import NamedTuple
 
 from lpcfg_sk.bounds._checks import between_0_and_1, check_constants, positive
 
-__all__ = [
-    "Boundedness",
-    "K_n",
-    "Tightness",
-    "boundedness",
-    "entropy_bound",
-    "hidden_variable_log_covering_number",
-    "last_crossing",
-    "log_covering_number",
-    "log_hidden",
-    "tightness",
-]
-
 
 class Boundedness(NamedTuple):
     """What :func:`boundedness` returns.

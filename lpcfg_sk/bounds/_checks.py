@@ -1,7 +1,5 @@
 """Checks of the constants that bounds take."""
 
-__all__ = ["between_0_and_1", "check_constants", "not_negative", "positive"]
-
 
 def check_constants(*, L=1.0, q=0.5, alpha=1.0, s=1.0, N=1):
     """Refuse impossible constants of a distribution."""

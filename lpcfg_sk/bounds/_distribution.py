@@ -11,14 +11,6 @@ from scipy.optimize import minimize_scalar
 from lpcfg_sk.cfg import CFG, rules_of_trees
 from lpcfg_sk.treebank import check_treebank
 
-__all__ = [
-    "DistributionConstants",
-    "TailFit",
-    "count_derivations",
-    "distribution_constants",
-    "tail_fit",
-]
-
 
 class DistributionConstants(NamedTuple):
     """What :func:`distribution_constants` returns.

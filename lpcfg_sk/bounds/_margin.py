@@ -36,13 +36,6 @@ from lpcfg_sk.bounds._approximations import (
 )
 from lpcfg_sk.bounds._checks import between_0_and_1, check_constants, positive
 
-__all__ = [
-    "deviation_probability",
-    "margin_relative_deviation",
-    "margin_relative_sample_size",
-    "margin_sample_size",
-]
-
 # Sample sizes are searched from here downwards; about 1e304.
 _LARGEST_LOG = 700.0
 

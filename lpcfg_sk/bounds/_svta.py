@@ -10,15 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "SVTAWeightBounds",
-    "svta_weight_bounds",
-    "truncation_error",
-    "truncation_max_size",
-    "truncation_total_error",
-    "truncation_total_max_size",
-]
-
 
 class SVTAWeightBounds(NamedTuple):
     """Bounds on the absolute weights of a singular value tree automaton.

@@ -4,8 +4,6 @@ import numpy as np
 
 from lpcfg_sk.inspection._display import Display, learner_and_input
 
-__all__ = ["ChartDisplay"]
-
 
 class ChartDisplay(Display):
     """Posterior probabilities of the brackets of one sentence as a triangle.

@@ -16,8 +16,6 @@ from lpcfg_sk.inspection._display import Display, learner_and_input
 from lpcfg_sk.metrics import bootstrap_ci, paired_bootstrap
 from lpcfg_sk.treebank import check_treebank, concatenate
 
-__all__ = ["ComparisonDisplay", "compare"]
-
 # Columns of the table, and how many decimals are worth printing.
 _DECIMALS = {
     "f1": 2,

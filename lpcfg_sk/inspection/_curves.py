@@ -5,8 +5,6 @@ import numpy as np
 from lpcfg_sk.bounds import tail_fit
 from lpcfg_sk.inspection._display import Display, fitted_learner
 
-__all__ = ["ConvergenceDisplay", "SingularValueDisplay", "TailFitDisplay"]
-
 _CURVES = {
     "lower_bounds_": "mean log likelihood",
     "log_losses_": "log-loss",

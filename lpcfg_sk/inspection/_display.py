@@ -4,8 +4,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Display", "fitted_learner", "learner_and_input"]
-
 
 class Display:
     """Base of the displays: they hold data, `plot` draws it.

@@ -6,8 +6,6 @@ from sklearn.pipeline import Pipeline
 
 from lpcfg_sk.inspection._display import Display, fitted_learner
 
-__all__ = ["LatentStateDisplay", "describe_state", "state_table"]
-
 
 def describe_state(model, nonterminal, state, *, top=10):
     """Most probable expansions of a latent state.

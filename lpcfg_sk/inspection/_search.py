@@ -6,8 +6,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk.inspection._display import Display
 
-__all__ = ["StateCurveDisplay", "results_table"]
-
 _TIMES = {"mean_fit_time": "fit_time", "mean_score_time": "score_time"}
 
 

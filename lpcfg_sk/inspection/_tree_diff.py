@@ -4,8 +4,6 @@ from html import escape
 
 from lpcfg_sk.treebank import Treebank
 
-__all__ = ["tree_diff"]
-
 _ANSI = {"right": "\033[32m", "wrong": "\033[31m", "missed": "\033[33m"}
 _HTML = {"right": "#1a7f37", "wrong": "#cf222e", "missed": "#9a6700"}
 

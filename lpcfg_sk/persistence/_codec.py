@@ -29,8 +29,6 @@ from lpcfg_sk.pivot import PivotLPCFG
 from lpcfg_sk.spectral import Projection, SpectralLPCFG
 from lpcfg_sk.treebank import RareWords, RuleCounts, TreeBinarizer
 
-__all__ = ["decode", "encode", "load", "save"]
-
 _KIND = "estimator"
 _VERSION = 1
 _MARK = "$"

@@ -10,8 +10,6 @@ from lpcfg_sk.automata import WTA
 from lpcfg_sk.cfg import CFG
 from lpcfg_sk.lpcfg import LPCFG
 
-__all__ = ["check_estimator"]
-
 
 def check_estimator(estimator):
     """Raise ValueError if attributes of an estimator do not belong together.

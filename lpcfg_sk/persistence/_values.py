@@ -7,8 +7,6 @@ from lpcfg_sk.cfg import CFG, Rule
 from lpcfg_sk.lpcfg import LPCFG, GrammarArrays
 from lpcfg_sk.treebank import SymbolTable
 
-__all__ = ["make_value", "value_state"]
-
 
 def value_state(value):
     """Return the name and plain state of a value, or None for other classes.
