@@ -135,7 +135,7 @@ def test_perplexity_overflow_is_infinite():
     [
         ([np.nan], [["a"]], ValueError, "row 0 is nan"),
         ([0.0, np.inf], [["a"], ["b"]], ValueError, "row 1 is inf"),
-        ([[0.0]], [["a"]], ValueError, "expected one a row"),
+        ([[0.0]], [["a"]], ValueError, "expected one per row"),
         ([0.0], [["a"], ["b"]], ValueError, "1 log probabilities for 2 rows"),
         ([0.0], np.array([-1]), ValueError, "token counts"),
     ],
