@@ -57,6 +57,15 @@ def test_files_of_version_1_are_read(name):
             np.testing.assert_allclose(found[method], answer, rtol=ITERATIVE)
 
 
+def test_counts_of_rules_are_read_and_added_to():
+    model = load(FILES / "PCFG-counts.lpcfg")
+    expected = models.make("PCFG").counts_
+    for name in ("rule_count", "lexical_count", "root_count", "label_count"):
+        counts = getattr(model.counts_, name)
+        np.testing.assert_array_equal(counts, getattr(expected, name))
+    assert model.partial_fit(models.TRAIN).counts_.weight == 2 * expected.weight
+
+
 @pytest.mark.parametrize(
     ("name", "part"),
     [
