@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from lpcfg_sk.automata import WTA
-from lpcfg_sk.automata._files import automaton_data, automaton_parts
+from lpcfg_sk.automata import WTA, automaton_data, automaton_parts
 from lpcfg_sk.cfg import CFG, Rule
 from lpcfg_sk.lpcfg import LPCFG, GrammarArrays
 from lpcfg_sk.treebank import SymbolTable
