@@ -2,8 +2,8 @@
 
 The spans of a sentence are numbered by `span_index`. Each span has a vector and one log
 scale. A transition tensor enters only by the products of a left and a right feature
-that it sums over split points: all of them ("grid", dense tensors) or a list of pairs
-(sparse and CP tensors).
+that it sums over split points: all of them (dense tensors) or a list of pairs (sparse
+and CP tensors).
 """
 
 from typing import NamedTuple
@@ -111,8 +111,8 @@ def _largest_scale(start, stop, length, log_scale):
 
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)
-def sum_splits_grid(width, begin, features, sums, out_scale):
-    """Sum outer products of the two parts of each span over its split points.
+def sum_splits(width, begin, features, pairs, sums, out_scale):
+    """Sum products of features of the two parts of each span over its split points.
 
     Parameters
     ----------
@@ -122,7 +122,9 @@ def sum_splits_grid(width, begin, features, sums, out_scale):
         Start of the first span; there are as many as rows of `sums`.
     features : SpanFeatures
         Features of all narrower spans.
-    sums : ndarray of float64, shape (n_rows, n * n)
+    pairs : FeaturePairs or None
+        The products; None for all n² products of a left and a right feature.
+    sums : ndarray of float64, shape (n_rows, n_products)
         Output buffer.
     out_scale : ndarray of float64, shape (n_rows,)
         Output buffer: log scale of each row of `sums`.
@@ -146,51 +148,16 @@ def sum_splits_grid(width, begin, features, sums, out_scale):
                 continue
             va = left[a]
             vb = right[b]
-            for j in range(n):
-                value = factor * va[j]
-                if value != 0.0:
-                    row = out[j * n : (j + 1) * n]
-                    for k in range(n):
-                        row[k] += value * vb[k]
-
-
-@njit(nogil=True, cache=True, fastmath=REASSOC)
-def sum_splits_pairs(width, begin, features, pairs, sums, out_scale):
-    """Sum products of listed feature pairs over the split points of each span.
-
-    Parameters
-    ----------
-    width, begin, features
-        As in `sum_splits_grid`.
-    pairs : FeaturePairs
-        The products.
-    sums : ndarray of float64, shape (n_rows, n_pairs)
-        Output buffer.
-    out_scale : ndarray of float64, shape (n_rows,)
-        Output buffer: log scale of each row of `sums`.
-    """
-    length, left, right, log_scale = features
-    pair_left, pair_right = pairs
-    n_pairs = pair_left.size
-    for m in range(sums.shape[0]):
-        start = begin + m
-        stop = start + width
-        out = sums[m]
-        out[:] = 0.0
-        largest = _largest_scale(start, stop, length, log_scale)
-        out_scale[m] = largest
-        if largest == -np.inf:
-            continue
-        for split in range(start + 1, stop):
-            a = span_index(start, split, length)
-            b = span_index(split, stop, length)
-            factor = np.exp(log_scale[a] + log_scale[b] - largest)
-            if factor == 0.0:
-                continue
-            va = left[a]
-            vb = right[b]
-            for p in range(n_pairs):
-                out[p] += factor * va[pair_left[p]] * vb[pair_right[p]]
+            if pairs is None:
+                for j in range(n):
+                    value = factor * va[j]
+                    if value != 0.0:
+                        row = out[j * n : (j + 1) * n]
+                        for k in range(n):
+                            row[k] += value * vb[k]
+            else:
+                for p in range(pairs.left.size):
+                    out[p] += factor * va[pairs.left[p]] * vb[pairs.right[p]]
 
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)
@@ -232,14 +199,14 @@ def _add_scaled(vector, vector_scale, span, rows, other_rows, log_scale):
 
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)
-def spread_splits_grid(width, begin, features, grads, grad_scale, outside):
-    """Transpose of `sum_splits_grid`: pass outside weights on to both parts.
+def spread_splits(width, begin, features, pairs, grads, grad_scale, outside):
+    """Transpose of `sum_splits`: pass outside weights on to both parts.
 
     Parameters
     ----------
-    width, begin, features
-        As in `sum_splits_grid`.
-    grads : ndarray of float64, shape (n_rows, n * n)
+    width, begin, features, pairs
+        As in `sum_splits`.
+    grads : ndarray of float64, shape (n_rows, n_products)
         Outside weight of each product of features.
     grad_scale : ndarray of float64, shape (n_rows,)
         Log scale of each row of `grads`.
@@ -265,61 +232,23 @@ def spread_splits_grid(width, begin, features, grads, grad_scale, outside):
                 continue
             va = left[a]
             vb = right[b]
-            to_right[:] = 0.0
-            for j in range(n):
-                row = grad[j * n : (j + 1) * n]
-                value = va[j]
-                total = 0.0
-                for k in range(n):
-                    total += row[k] * vb[k]
-                    to_right[k] += value * row[k]
-                to_left[j] = total
-            scale_a = grad_scale[m] + log_scale[b]
-            scale_b = grad_scale[m] + log_scale[a]
-            _add_scaled(to_left, scale_a, a, out_left, out_right, out_scale)
-            _add_scaled(to_right, scale_b, b, out_right, out_left, out_scale)
-
-
-@njit(nogil=True, cache=True, fastmath=REASSOC)
-def spread_splits_pairs(width, begin, features, pairs, grads, grad_scale, outside):
-    """Transpose of `sum_splits_pairs`: pass outside weights on to both parts.
-
-    Parameters
-    ----------
-    width, begin, features, pairs
-        As in `sum_splits_pairs`.
-    grads : ndarray of float64, shape (n_rows, n_pairs)
-        Outside weight of each product of features.
-    grad_scale : ndarray of float64, shape (n_rows,)
-        Log scale of each row of `grads`.
-    outside : SpanFeatures
-        As in `spread_splits_grid`.
-    """
-    length, left, right, log_scale = features
-    _, out_left, out_right, out_scale = outside
-    pair_left, pair_right = pairs
-    to_left = np.empty(left.shape[1])
-    to_right = np.empty(right.shape[1])
-    for m in range(grads.shape[0]):
-        if grad_scale[m] == -np.inf:
-            continue
-        start = begin + m
-        stop = start + width
-        grad = grads[m]
-        for split in range(start + 1, stop):
-            a = span_index(start, split, length)
-            b = span_index(split, stop, length)
-            if log_scale[a] == -np.inf or log_scale[b] == -np.inf:
-                continue
-            va = left[a]
-            vb = right[b]
             to_left[:] = 0.0
             to_right[:] = 0.0
-            for p in range(pair_left.size):
-                value = grad[p]
-                if value != 0.0:
-                    to_left[pair_left[p]] += value * vb[pair_right[p]]
-                    to_right[pair_right[p]] += value * va[pair_left[p]]
+            if pairs is None:
+                for j in range(n):
+                    row = grad[j * n : (j + 1) * n]
+                    value = va[j]
+                    total = 0.0
+                    for k in range(n):
+                        total += row[k] * vb[k]
+                        to_right[k] += value * row[k]
+                    to_left[j] = total
+            else:
+                for p in range(pairs.left.size):
+                    value = grad[p]
+                    if value != 0.0:
+                        to_left[pairs.left[p]] += value * vb[pairs.right[p]]
+                        to_right[pairs.right[p]] += value * va[pairs.left[p]]
             scale_a = grad_scale[m] + log_scale[b]
             scale_b = grad_scale[m] + log_scale[a]
             _add_scaled(to_left, scale_a, a, out_left, out_right, out_scale)

@@ -4,6 +4,7 @@ from itertools import chain, count
 from numbers import Real
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from lpcfg_sk.automata._tensors import CPTensor, DenseTensor, SparseTensor
 
@@ -243,21 +244,16 @@ def direct_sum(first, second):
         Over n + n' states, block-diagonal in all three modes.
     """
     if first.kind == second.kind == "cp":
-        factors = []
-        for f, g in zip(first.factors, second.factors, strict=True):
-            block = np.zeros((len(f) + len(g), f.shape[1] + g.shape[1]))
-            block[: len(f), : f.shape[1]] = f
-            block[len(f) :, f.shape[1] :] = g
-            factors.append(block)
-        return CPTensor(*factors)
+        factors = zip(first.factors, second.factors, strict=True)
+        return CPTensor(*(block_diag(f, g) for f, g in factors))
     n = first.n + second.n
-    parts = [first.entries(), second.entries()]
+    *index, weight = first.entries()
+    *other_index, other_weight = second.entries()
     index = [
-        np.concatenate([parts[0][mode], parts[1][mode] + np.int32(first.n)])
-        for mode in range(3)
+        np.concatenate([a, b + np.int32(first.n)])
+        for a, b in zip(index, other_index, strict=True)
     ]
-    weight = np.concatenate([parts[0][3], parts[1][3]])
-    tensor = SparseTensor(*index, weight, n)
+    tensor = SparseTensor(*index, np.concatenate([weight, other_weight]), n)
     if tensor.weight.size > _DENSE_SHARE * n**3:
         return DenseTensor(tensor.to_dense())
     return tensor

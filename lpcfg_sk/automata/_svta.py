@@ -1,5 +1,6 @@
 """Singular value tree automata: Gram matrices, balanced truncation, minimisation."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -81,23 +82,19 @@ def useful_states(wta):
     -------
     ndarray of int64
     """
-    productive = (wta.omega_matrix != 0).any(axis=0)
-    grown = True
-    while grown:
-        reached = productive.copy()
-        for tensor in wta.tensors:
-            reached |= tensor.above(reached)
-        grown = reached.sum() > productive.sum()
-        productive = reached
-    useful = (wta.alpha != 0) & productive
-    grown = True
-    while grown:
-        reached = useful.copy()
-        for tensor in wta.tensors:
-            reached |= tensor.beneath(reached, productive)
-        grown = reached.sum() > useful.sum()
-        useful = reached
-    return np.flatnonzero(useful)
+    words = (wta.omega_matrix != 0).any(axis=0)
+    productive = _closure(words, [t.above for t in wta.tensors])
+    steps = [partial(t.beneath, below=productive) for t in wta.tensors]
+    return np.flatnonzero(_closure((wta.alpha != 0) & productive, steps))
+
+
+def _closure(mask, steps):
+    """Add what any step makes of a mask, until nothing new comes."""
+    while True:
+        larger = np.logical_or.reduce([mask, *(step(mask) for step in steps)])
+        if larger.sum() == mask.sum():
+            return mask
+        mask = larger
 
 
 def gram_analysis(wta):

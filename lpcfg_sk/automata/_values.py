@@ -8,10 +8,8 @@ from lpcfg_sk._kernels._wta_charts import (
     SpanFeatures,
     node_heights,
     rescale_rows,
-    spread_splits_grid,
-    spread_splits_pairs,
-    sum_splits_grid,
-    sum_splits_pairs,
+    spread_splits,
+    sum_splits,
 )
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import offsets
@@ -318,11 +316,7 @@ class SpanChart:
     def _fill(self, width, lo, hi, cells):
         sums = np.empty((hi - lo, self.tensor.n_features))
         log_scale = np.empty(hi - lo)
-        pairs = self.tensor.pairs
-        if pairs is None:
-            sum_splits_grid(width, lo, self.features, sums, log_scale)
-        else:
-            sum_splits_pairs(width, lo, self.features, pairs, sums, log_scale)
+        sum_splits(width, lo, self.features, self.tensor.pairs, sums, log_scale)
         self.inside[cells] = self.tensor.combine(sums)
         self.scale[cells] = log_scale
         self._finish(cells)
@@ -346,7 +340,6 @@ class SpanChart:
         to_left, to_right = np.zeros((2, *self.features.left.shape))
         scales = np.full(self.n_cells, -np.inf)
         outside_features = SpanFeatures(self.length, to_left, to_right, scales)
-        pairs = self.tensor.pairs
         mu = np.zeros(self.n_cells)
         for width in range(self.length, 0, -1):
             for lo, _, cells in self._rows(width):
@@ -363,9 +356,6 @@ class SpanChart:
                 if width == 1:
                     continue
                 grads = np.ascontiguousarray(self.tensor.combine_adjoint(outside))
-                message = grads, log_scale, outside_features
-                if pairs is None:
-                    spread_splits_grid(width, lo, self.features, *message)
-                else:
-                    spread_splits_pairs(width, lo, self.features, pairs, *message)
+                weights = grads, log_scale, outside_features
+                spread_splits(width, lo, self.features, self.tensor.pairs, *weights)
         return mu
