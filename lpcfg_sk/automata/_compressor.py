@@ -1,6 +1,7 @@
 """Base of compressors: the automaton of a grammar, bracketing with it, and scores."""
 
 import warnings
+from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -11,6 +12,7 @@ import lpcfg_sk
 from lpcfg_sk._kernels._wta_charts import best_bracketing
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._ragged import offsets
+from lpcfg_sk._validation import N_JOBS, HasMethods, Interval
 from lpcfg_sk.automata._wta import WTA
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import LPCFG
@@ -33,6 +35,12 @@ class BaseAutomatonCompressor(BaseEstimator):
     Subclasses have the parameters `estimator`, `max_memory` and `n_jobs`, set
     `wta_` in ``fit`` and implement ``transform``.
     """
+
+    _parameter_constraints: dict = {
+        "estimator": [None, HasMethods(["fit"]), LPCFG, WTA],
+        "max_memory": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": N_JOBS,
+    }
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -7,12 +7,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from lpcfg_sk._kernels._wta_tensors import divergence, update_factor
-from lpcfg_sk._validation import N_JOBS, HasMethods, Interval, fit_context
+from lpcfg_sk._validation import Interval, fit_context
 from lpcfg_sk.automata._compressor import BaseAutomatonCompressor
 from lpcfg_sk.automata._tensors import CPTensor
-from lpcfg_sk.automata._wta import WTA
 from lpcfg_sk.exceptions import ConvergenceWarning
-from lpcfg_sk.lpcfg import LPCFG
 
 __all__ = ["CPCompressor", "nonnegative_cp"]
 
@@ -124,13 +122,11 @@ class CPCompressor(BaseAutomatonCompressor):
     """
 
     _parameter_constraints: dict = {
-        "estimator": [None, HasMethods(["fit"]), LPCFG, WTA],
+        **BaseAutomatonCompressor._parameter_constraints,
         "rank": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_memory": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": N_JOBS,
         "random_state": ["random_state"],
     }
 

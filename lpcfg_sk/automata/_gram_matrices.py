@@ -132,7 +132,6 @@ class _Step:
 
     def __init__(self, first, second, constant):
         self.first, self.second, self.constant = first, second, constant
-        self.shape = constant.shape
 
     def _sum(self, x, y):
         out = 0.0

@@ -4,7 +4,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from lpcfg_sk._validation import N_JOBS, HasMethods, Interval, StrOptions, fit_context
+from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.automata._compressor import BaseAutomatonCompressor
 from lpcfg_sk.automata._gram_matrices import find_recursion, tree_gram
 from lpcfg_sk.automata._reduction import reduce_exactly, restrict
@@ -16,7 +16,6 @@ from lpcfg_sk.automata._svta import (
 )
 from lpcfg_sk.automata._wta import WTA
 from lpcfg_sk.exceptions import NotStronglyConvergentError
-from lpcfg_sk.lpcfg import LPCFG
 
 __all__ = ["SVTAMinimizer", "critical_gamma"]
 
@@ -109,7 +108,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
     """
 
     _parameter_constraints: dict = {
-        "estimator": [None, HasMethods(["fit"]), LPCFG, WTA],
+        **BaseAutomatonCompressor._parameter_constraints,
         "n_states": [None, Interval(Integral, 1, None, closed="left")],
         "gamma": [
             None,
@@ -117,8 +116,6 @@ class SVTAMinimizer(BaseAutomatonCompressor):
             Interval(Real, 0, None, closed="neither"),
         ],
         "rank_tol": [None, Interval(Real, 0, 1, closed="left")],
-        "max_memory": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": N_JOBS,
     }
 
     def __init__(

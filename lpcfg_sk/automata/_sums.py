@@ -61,16 +61,9 @@ class SumsOverTrees:
         wta, c = rescale_terminals(self)
         states, gram, _, unit = gram_analysis(wta)
         with np.errstate(over="ignore", under="ignore"):
-            gram = GramMatrices(
-                gram.context * (unit / c) * (unit / c), gram.tree * c * c
-            )
-        if len(states) == self.n_states:
-            return gram
-        whole = []
-        for part in gram:
-            out = np.zeros((self.n_states,) * 2)
-            out[np.ix_(states, states)] = part
-            whole.append(out)
+            parts = gram.context * (unit / c) * (unit / c), gram.tree * c * c
+        whole = np.zeros((2, self.n_states, self.n_states))
+        whole[:, states[:, None], states] = parts
         return GramMatrices(*whole)
 
     def spectral_radius(self):
@@ -230,35 +223,49 @@ def _check_rank_tol(rank_tol):
 
 def _inner_product(first, second):
     """Sum of f(t) g(t) over all trees, in units of `value_unit` of both automata."""
-    parts = []
-    for wta in (first, second):
-        states, gram, _, unit = gram_analysis(wta)
-        alpha, tensors, _ = restrict(wta, states)
-        parts.append((alpha / unit, tensors, gram.tree, states))
-    (alpha1, tensors1, tree1, states1), (alpha2, tensors2, tree2, states2) = parts
-    if len(alpha1) == 0 or len(alpha2) == 0:
+    pair = first, second
+    states, grams, _, units = zip(*map(gram_analysis, pair), strict=True)
+    if any(len(useful) == 0 for useful in states):
         return 0.0
+    trees = [gram.tree for gram in grams]
+    parts = [restrict(wta, useful) for wta, useful in zip(pair, states, strict=True)]
+    alpha1, alpha2 = (part[0] / unit for part, unit in zip(parts, units, strict=True))
     if first is second:
-        return float(alpha1 @ tree1 @ alpha1)
-    tensors1, tensors2 = _same_labels(first, tensors1, second, tensors2)
-    _, (omega1, omega2), _ = common_words(first, second, literal=True)
-    units = [diagonal_sizes(tree) for tree in (tree1, tree2)]
-    cross = cross_gram(
-        tensors1, omega1[:, states1], tensors2, omega2[:, states2], units
-    )
+        return float(alpha1 @ trees[0] @ alpha2)
+    cross = _cross(pair, [part[1] for part in parts], states, trees)
     return float(alpha1 @ cross @ alpha2)
 
 
-def _same_labels(first, tensors1, second, tensors2):
-    """Tensors of both automata for the node labels that they share."""
-    if first.labels is None and second.labels is None:
-        return tensors1, tensors2
-    place = {label: i for i, label in enumerate(second.labels)}
-    shared = [i for i, label in enumerate(first.labels) if label in place]
-    return (
-        [tensors1[i] for i in shared],
-        [tensors2[place[first.labels[i]]] for i in shared],
-    )
+def _cross(pair, tensors, states, trees):
+    """Sum of ω_A(t)ω_B(t)ᵀ over all trees, for some states of a pair of automata.
+
+    Parameters
+    ----------
+    pair : tuple of two WTA
+        The automata.
+    tensors : sequence of two sequences of tensors
+        Their transitions between those states.
+    states : sequence of two ndarray of int64 or slice
+        The states.
+    trees : sequence of two ndarray of float64, shape (n, n)
+        Their Gram matrices of all trees.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_first, n_second)
+    """
+    first, second = pair
+    if first.labels is not None:
+        by_label = [
+            dict(zip(wta.labels, own, strict=True))
+            for wta, own in zip(pair, tensors, strict=True)
+        ]
+        shared = [label for label in first.labels if label in by_label[1]]
+        tensors = [[own[label] for label in shared] for own in by_label]
+    _, omegas, _ = common_words(first, second, literal=True)
+    omegas = [omega[:, useful] for omega, useful in zip(omegas, states, strict=True)]
+    sizes = [diagonal_sizes(tree) for tree in trees]
+    return cross_gram(tensors[0], omegas[0], tensors[1], omegas[1], sizes)
 
 
 def _distance(first, second, method):
@@ -288,7 +295,10 @@ def _difference(first, second, unit):
     """
     alpha, tensors, omega, *_ = sum_parts(first, -second, literal=True)
     n, alpha = first.n_states, alpha / unit
-    cross, own = _cross(first, second), gram_analysis(second).gram.tree
+    pair = first, second
+    trees = [wta.gram_matrices().tree for wta in pair]
+    cross = _cross(pair, [wta.tensors for wta in pair], [slice(None)] * 2, trees)
+    own = gram_analysis(second).gram.tree
     sizes = diagonal_sizes(own)
     inverse = np.linalg.pinv(own / np.outer(sizes, sizes), rcond=1e-10, hermitian=True)
     shift = (cross / sizes) @ inverse / sizes
@@ -300,10 +310,3 @@ def _difference(first, second, unit):
     gram = tree_sum(tensors, omega @ dual.T, find_recursion(tensors))
     alpha = basis.T @ alpha
     return np.sqrt(max(float(alpha @ gram @ alpha), 0.0))
-
-
-def _cross(first, second):
-    tensors = _same_labels(first, first.tensors, second, second.tensors)
-    _, omegas, _ = common_words(first, second, literal=True)
-    units = [diagonal_sizes(w.gram_matrices().tree) for w in (first, second)]
-    return cross_gram(tensors[0], omegas[0], tensors[1], omegas[1], units)
