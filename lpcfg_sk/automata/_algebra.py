@@ -177,8 +177,8 @@ def common_words(first, second, *, literal=False):
     first, second : WTA
         The automata.
     literal : bool, default=False
-        Whether the unknown word is a word like any other, as it is for sums over all
-        trees.
+        Whether to treat the unknown word as a word like any other, as sums over all
+        trees do.
 
     Returns
     -------

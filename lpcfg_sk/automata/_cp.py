@@ -158,7 +158,7 @@ class CPCompressor(BaseAutomatonCompressor):
         Parameters
         ----------
         X : Treebank or iterable of trees, default=None
-            What the estimator learns from; may be left out where it is fitted.
+            Trees to fit the estimator on; may be left out where it is fitted.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_trees,), default=None

@@ -85,9 +85,9 @@ class SVTAMinimizer(BaseAutomatonCompressor):
     With all states the values are those of the original up to rounding: on treebanks
     to 1e-8 of each. Trees that repeat an unlikely rule many times, such as long lists,
     can lose more: the new states mix the old ones, and rounding errors in the
-    direction of likely rules grow from node to node. As the states of an SVTA are
-    unique up to sign, this is not a matter of how they are computed;
-    :meth:`WTA.condition_numbers` tells which trees are concerned.
+    direction of likely rules grow from node to node. The states of an SVTA are unique
+    up to sign, so another way to compute them would not help;
+    :meth:`WTA.condition_numbers` shows which trees are affected.
 
     References
     ----------
@@ -142,7 +142,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
         Parameters
         ----------
         X : Treebank or iterable of trees, default=None
-            What the estimator learns from; may be left out where it is fitted.
+            Trees to fit the estimator on; may be left out where it is fitted.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_trees,), default=None

@@ -38,7 +38,7 @@ __all__ = [
     "value_unit",
 ]
 
-#: Exponent of γ up to which it is left at 1.
+#: Up to this exponent, γ is left at 1.
 _ORDINARY_GAMMA = 10
 #: Pivots of a unit-diagonal Gram matrix that are rounding errors. On treebank
 #: grammars the smallest true ones are about 1e-10, the largest false ones 1e-15.
@@ -55,7 +55,7 @@ class Analysis(NamedTuple):
     states : ndarray of int64
         The states that some tree reaches and some context observes.
     gram : GramMatrices
-        Over those states; the one of contexts for α divided by `unit`.
+        Over those states; that of contexts belongs to α divided by `unit`.
     radius : float
         Spectral radius ρ(E) of the Gram iteration.
     unit : float
@@ -89,7 +89,7 @@ def useful_states(wta):
 
 
 def _closure(mask, steps):
-    """Add what any step makes of a mask, until nothing new comes."""
+    """Apply all steps to a mask of states and join the results until nothing is new."""
     while True:
         larger = np.logical_or.reduce([mask, *(step(mask) for step in steps)])
         if larger.sum() == mask.sum():
@@ -153,7 +153,7 @@ def rescale_terminals(wta):
     sizes = np.abs(wta.omega_matrix).max(axis=0)
     if not sizes.any():
         return wta, 1.0
-    # The middle of large and small states, so that neither leaves the range.
+    # The geometric mean of the extremes, so that neither leaves the range.
     middle = np.sqrt(sizes.max()) * np.sqrt(sizes[sizes > 0].min())
     c = 2.0 ** scale_exponent(middle)
     if c == 1:

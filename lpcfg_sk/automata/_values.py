@@ -296,7 +296,7 @@ class SpanChart:
         self.sign = float(np.sign(value))
         self.log_value = -np.inf
         if value != 0:
-            # A tree of the sentence has one inner node less than words.
+            # A tree over n words has n − 1 inner nodes.
             power = exponent + (self.length - 1) * tensor_exponent
             self._log_sum = float(np.log(abs(value)) + self.scale[-1])
             self.log_value = self._log_sum + power * np.log(2.0)

@@ -135,7 +135,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
 
     def __setstate__(self, state):
         self.__dict__.update(state, _cache={})
-        # Arrays that come from a pickle can be written to.
+        # Arrays from a pickle are writable.
         parts = [part for tensor in self.tensors for part in tensor.arrays().values()]
         for array in (self.alpha, self.omega_matrix, *parts):
             array.flags.writeable = False
@@ -181,8 +181,8 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
         -------
         WTA
             f(t) is the sum of the weights of all derivations with the topology
-            and the words of t. The alphabet are the words of the grammar, the one
-            for unknown words among them.
+            and the words of t. The alphabet is the words of the grammar, including the
+            one for unknown words.
         """
         grammar = getattr(model, "grammar_", model)
         if not hasattr(grammar, "arrays") or not hasattr(grammar, "nonterminals"):
