@@ -1,17 +1,28 @@
-"""Other bases, and automata of sums and products of functions."""
+"""Changes of basis, and automata of sums and products of functions."""
 
 from itertools import chain, count
 from numbers import Real
 
 import numpy as np
+from scipy.linalg import block_diag
 
-from lpcfg_sk.automata._tensors import SparseTensor, direct_sum, hadamard
+from lpcfg_sk.automata._tensors import CPTensor, DenseTensor, SparseTensor
 
-__all__ = ["AlgebraOfFunctions", "common_words", "sum_parts"]
+__all__ = [
+    "AlgebraOfFunctions",
+    "add_tensors",
+    "common_words",
+    "direct_sum",
+    "kronecker",
+    "sum_parts",
+]
+
+#: Above this share of non-zeros a tensor is cheaper to keep dense.
+_DENSE_SHARE = 0.1
 
 
 class AlgebraOfFunctions:
-    """The part of a tree automaton that makes others of it."""
+    """Methods of tree automata that make other automata of them."""
 
     def conjugate(self, Q):
         """Change the basis of the states; f stays as it is.
@@ -113,18 +124,10 @@ def sum_parts(first, second, *, literal=False):
     tuple
         alpha, tensors, omega, words, labels, unknown_word and states.
     """
-    words, omegas, unknown_word = common_words(first, second, literal=literal)
-    labels = _labels(first, second)
-    pairs = zip(_tensors(first, labels), _tensors(second, labels), strict=True)
-    return (
-        np.concatenate([first.alpha, second.alpha]),
-        [direct_sum(a, b) for a, b in pairs],
-        np.hstack(omegas),
-        words,
-        labels,
-        unknown_word,
-        None,
-    )
+    pairs, omegas, names = _over_same_alphabet(first, second, literal=literal)
+    tensors = [direct_sum(a, b) for a, b in pairs]
+    alpha = np.concatenate([first.alpha, second.alpha])
+    return alpha, tensors, np.hstack(omegas), *names
 
 
 def _product_parts(first, second):
@@ -140,19 +143,30 @@ def _product_parts(first, second):
     tuple
         alpha, tensors, omega, words, labels, unknown_word and states.
     """
-    words, omegas, unknown_word = common_words(first, second)
-    labels = _labels(first, second)
-    pairs = zip(_tensors(first, labels), _tensors(second, labels), strict=True)
-    omega = omegas[0][:, :, None] * omegas[1][:, None, :]
-    return (
-        np.kron(first.alpha, second.alpha),
-        [hadamard(a, b) for a, b in pairs],
-        omega.reshape(len(words), -1),
-        words,
-        labels,
-        unknown_word,
-        None,
-    )
+    pairs, (omega1, omega2), names = _over_same_alphabet(first, second)
+    tensors = [kronecker(a, b) for a, b in pairs]
+    omega = (omega1[:, :, None] * omega2[:, None, :]).reshape(len(omega1), -1)
+    return np.kron(first.alpha, second.alpha), tensors, omega, *names
+
+
+def _over_same_alphabet(first, second, *, literal=False):
+    """Weights of two automata for all words and node labels that either names.
+
+    Returns
+    -------
+    pairs : list of tuple (tensor, tensor)
+        One per label.
+    omegas : list of two ndarray of float64, shape (n_words, n)
+    names : tuple
+        words, labels, unknown_word, and None for the names of the states.
+    """
+    words, omegas, unknown_word = common_words(first, second, literal=literal)
+    labels, tensors = None, (first.tensors, second.tensors)
+    if first.labels is not None:
+        labels = tuple(sorted({*first.labels, *second.labels}))
+        tensors = [_tensors_of_labels(wta, labels) for wta in (first, second)]
+    pairs = list(zip(*tensors, strict=True))
+    return pairs, omegas, (words, labels, unknown_word, None)
 
 
 def common_words(first, second, *, literal=False):
@@ -163,8 +177,8 @@ def common_words(first, second, *, literal=False):
     first, second : WTA
         The automata.
     literal : bool, default=False
-        Whether the unknown word is a word like any other, as it is for sums over all
-        trees.
+        Whether to treat the unknown word as a word like any other, as sums over all
+        trees do.
 
     Returns
     -------
@@ -181,7 +195,10 @@ def common_words(first, second, *, literal=False):
         unknown_word = _unknown_to_both(first, second)
         named.add(unknown_word)
     words = tuple(sorted(named))
-    omegas = [_omega(first, words, unknown[0]), _omega(second, words, unknown[1])]
+    omegas = [
+        _omega_of_words(first, words, unknown[0]),
+        _omega_of_words(second, words, unknown[1]),
+    ]
     return words, omegas, unknown_word
 
 
@@ -198,13 +215,7 @@ def _unknown_to_both(first, second):
     return next(filter(suits, chain(names, fresh)))
 
 
-def _labels(first, second):
-    if first.labels is None:
-        return None
-    return tuple(sorted({*first.labels, *second.labels}))
-
-
-def _omega(wta, words, unknown):
+def _omega_of_words(wta, words, unknown):
     if words == wta.words:
         return wta.omega_matrix
     place = {word: i for i, word in enumerate(wta.words)}
@@ -213,10 +224,87 @@ def _omega(wta, words, unknown):
     return np.vstack([wta.omega_matrix, np.zeros(wta.n_states)])[rows]
 
 
-def _tensors(wta, labels):
-    if labels is None:
-        return wta.tensors
-    empty = np.zeros(0, dtype=np.int32)
-    none = SparseTensor(empty, empty, empty, np.zeros(0), wta.n_states)
+def _tensors_of_labels(wta, labels):
+    none = SparseTensor.zeros(wta.n_states)
     known = dict(zip(wta.labels, wta.tensors, strict=True))
     return [known.get(label, none) for label in labels]
+
+
+def direct_sum(first, second):
+    """Direct sum, the tensor of two automata side by side.
+
+    Parameters
+    ----------
+    first, second : DenseTensor, SparseTensor or CPTensor
+        Tensors over n and n' states.
+
+    Returns
+    -------
+    DenseTensor, SparseTensor or CPTensor
+        Over n + n' states, block-diagonal in all three modes.
+    """
+    if first.kind == second.kind == "cp":
+        factors = zip(first.factors, second.factors, strict=True)
+        return CPTensor(*(block_diag(f, g) for f, g in factors))
+    n = first.n + second.n
+    *index, weight = first.entries()
+    *other_index, other_weight = second.entries()
+    index = [
+        np.concatenate([a, b + np.int32(first.n)])
+        for a, b in zip(index, other_index, strict=True)
+    ]
+    tensor = SparseTensor(*index, np.concatenate([weight, other_weight]), n)
+    if tensor.weight.size > _DENSE_SHARE * n**3:
+        return DenseTensor(tensor.to_dense())
+    return tensor
+
+
+def add_tensors(tensors):
+    """Add tensors over the same states.
+
+    Parameters
+    ----------
+    tensors : sequence of tensors
+        At least one.
+
+    Returns
+    -------
+    DenseTensor, SparseTensor or CPTensor
+    """
+    if len(tensors) == 1:
+        return tensors[0]
+    kinds = {t.kind for t in tensors}
+    if kinds == {"cp"}:
+        return CPTensor(
+            *map(np.hstack, zip(*(t.factors for t in tensors), strict=True))
+        )
+    if kinds == {"sparse"}:
+        parts = [(t.i, t.j, t.k, t.weight) for t in tensors]
+        return SparseTensor(
+            *(np.concatenate(column) for column in zip(*parts, strict=True)),
+            tensors[0].n,
+        )
+    return DenseTensor(sum(t.to_dense() for t in tensors))
+
+
+def kronecker(first, second):
+    """Kronecker product, the tensor of the product of two functions.
+
+    Parameters
+    ----------
+    first, second : DenseTensor, SparseTensor or CPTensor
+        Tensors over n and n' states.
+
+    Returns
+    -------
+    SparseTensor
+        Over n · n' states.
+    """
+    *index, weight = first.entries()
+    *other_index, other_weight = second.entries()
+    joint = [
+        np.add.outer(a.astype(np.int64) * second.n, b).ravel()
+        for a, b in zip(index, other_index, strict=True)
+    ]
+    weight = np.multiply.outer(weight, other_weight).ravel()
+    return SparseTensor(*joint, weight, first.n * second.n)

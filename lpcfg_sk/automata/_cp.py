@@ -6,19 +6,17 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
-from lpcfg_sk._kernels._cp import divergence, update_factor
-from lpcfg_sk._validation import N_JOBS, HasMethods, Interval, fit_context
+from lpcfg_sk._kernels._wta_tensors import divergence, update_factor
+from lpcfg_sk._validation import Interval, fit_context
 from lpcfg_sk.automata._compressor import BaseAutomatonCompressor
 from lpcfg_sk.automata._tensors import CPTensor
-from lpcfg_sk.automata._wta import WTA
 from lpcfg_sk.exceptions import ConvergenceWarning
-from lpcfg_sk.lpcfg import LPCFG
 
 __all__ = ["CPCompressor", "nonnegative_cp"]
 
 
 def nonnegative_cp(entries, n, rank, *, max_iter, tol, random_state):
-    """Nonnegative CP decomposition of a sparse tensor under KL divergence.
+    """Decompose a sparse nonnegative tensor into CP form under KL divergence.
 
     Parameters
     ----------
@@ -47,8 +45,7 @@ def nonnegative_cp(entries, n, rank, *, max_iter, tol, random_state):
     exponent = int(np.frexp(weight.max())[1])
     weight = np.ldexp(weight, -exponent)
     a, b, c = (random_state.uniform(0.1, 1.0, size=(n, rank)) for _ in range(3))
-    # The first update would do this for one factor; a start of the right mass
-    # keeps the divergences comparable.
+    # A start of the right total mass keeps the divergences comparable.
     a *= weight.sum() / (a.sum(axis=0) * b.sum(axis=0) * c.sum(axis=0)).sum()
     values, converged = [], False
     while not converged and len(values) < max_iter:
@@ -125,13 +122,11 @@ class CPCompressor(BaseAutomatonCompressor):
     """
 
     _parameter_constraints: dict = {
-        "estimator": [None, HasMethods(["fit"]), LPCFG, WTA],
+        **BaseAutomatonCompressor._parameter_constraints,
         "rank": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_memory": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": N_JOBS,
         "random_state": ["random_state"],
     }
 
@@ -163,7 +158,7 @@ class CPCompressor(BaseAutomatonCompressor):
         Parameters
         ----------
         X : Treebank or iterable of trees, default=None
-            What the estimator learns from; may be left out where it is fitted.
+            Trees to fit the estimator on; may be left out where it is fitted.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_trees,), default=None

@@ -1,19 +1,30 @@
-"""Singular value tree automata of learnt grammars."""
+"""Minimisation of grammars by singular value tree automata, and its critical γ."""
 
 from numbers import Integral, Real
 
 import numpy as np
 
-from lpcfg_sk._validation import N_JOBS, HasMethods, Interval, StrOptions, fit_context
+from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.automata._compressor import BaseAutomatonCompressor
-from lpcfg_sk.automata._gamma import critical_gamma
+from lpcfg_sk.automata._gram_matrices import find_recursion, tree_gram
+from lpcfg_sk.automata._reduction import reduce_exactly, restrict
+from lpcfg_sk.automata._svta import (
+    gamma_scale,
+    hankel_svd,
+    rescale_terminals,
+    useful_states,
+)
 from lpcfg_sk.automata._wta import WTA
-from lpcfg_sk.lpcfg import LPCFG
+from lpcfg_sk.exceptions import NotStronglyConvergentError
 
-__all__ = ["SVTAMinimizer"]
+__all__ = ["SVTAMinimizer", "critical_gamma"]
 
 #: Share of the critical γ that gamma="max" takes: close, yet well conditioned.
 _SHARE_OF_CRITICAL = 0.98
+#: Most solves of each phase of the search for the critical γ.
+_MAX_SOLVES = 60
+#: γ beyond this, in units of `gamma_scale`, counts as infinite.
+_LARGEST_GAMMA = 1e8
 
 
 class SVTAMinimizer(BaseAutomatonCompressor):
@@ -31,7 +42,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
         (`PCFG()` where None); one that is fitted already, a grammar or an automaton
         is taken as it is.
     n_states : int, default=None
-        Number of states to keep; all of the rank where None, which changes no
+        Number of states to keep; where None, as many as the rank, which changes no
         value.
     gamma : float or "max", default=None
         Weight of an inner node during minimisation (SVTA*): t ↦ γ^size(t) f(t) is
@@ -39,7 +50,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
         "max" takes 0.98 of the largest γ that converges. None is 1.
     rank_tol : float, default=None
         Singular values up to this share of the largest one count as zero; where
-        None, those that rounding explains.
+        None, those that rounding alone explains.
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take in `predict`.
     n_jobs : int, default=None
@@ -67,16 +78,16 @@ class SVTAMinimizer(BaseAutomatonCompressor):
 
     Notes
     -----
-    `GridSearchCV` clones its estimator, which takes the fit from a fitted learner: it
-    is then fitted again on each fold. An LPCFG, a WTA or a
-    ``sklearn.frozen.FrozenEstimator`` stays as it is.
+    `GridSearchCV` clones its estimator, so a fitted learner loses its fit and is fitted
+    again on each fold. An LPCFG, a WTA or a ``sklearn.frozen.FrozenEstimator`` stays as
+    it is.
 
     With all states the values are those of the original up to rounding: on treebanks
     to 1e-8 of each. Trees that repeat an unlikely rule many times, such as long lists,
     can lose more: the new states mix the old ones, and rounding errors in the
-    direction of likely rules grow from node to node. As the states of an SVTA are
-    unique up to sign, this is not a matter of how they are computed;
-    :meth:`WTA.condition_numbers` tells which trees are concerned.
+    direction of likely rules grow from node to node. The states of an SVTA are unique
+    up to sign, so another way to compute them would not help;
+    :meth:`WTA.condition_numbers` shows which trees are affected.
 
     References
     ----------
@@ -97,7 +108,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
     """
 
     _parameter_constraints: dict = {
-        "estimator": [None, HasMethods(["fit"]), LPCFG, WTA],
+        **BaseAutomatonCompressor._parameter_constraints,
         "n_states": [None, Interval(Integral, 1, None, closed="left")],
         "gamma": [
             None,
@@ -105,8 +116,6 @@ class SVTAMinimizer(BaseAutomatonCompressor):
             Interval(Real, 0, None, closed="neither"),
         ],
         "rank_tol": [None, Interval(Real, 0, 1, closed="left")],
-        "max_memory": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": N_JOBS,
     }
 
     def __init__(
@@ -133,7 +142,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
         Parameters
         ----------
         X : Treebank or iterable of trees, default=None
-            What the estimator learns from; may be left out where it is fitted.
+            Trees to fit the estimator on; may be left out where it is fitted.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_trees,), default=None
@@ -150,9 +159,9 @@ class SVTAMinimizer(BaseAutomatonCompressor):
         """
         self._fit_original(X, sample_weight)
         self.gamma_ = self._gamma(self.original_)
-        weighted = self.original_.reweight(self.gamma_)
-        self.singular_values_ = weighted.singular_values(rank_tol=self.rank_tol)
-        self.wta_ = self._truncate(weighted, self.gamma_)
+        svd = hankel_svd(self.original_.reweight(self.gamma_), self.rank_tol)
+        self.singular_values_ = svd.singular_values
+        self.wta_ = svd.truncate(self.n_states).reweight(1 / self.gamma_)
         self.n_states_ = self.wta_.n_states
         return self
 
@@ -170,7 +179,8 @@ class SVTAMinimizer(BaseAutomatonCompressor):
         """
         wta = self._check_automaton(X)
         gamma = self._gamma(wta)
-        return self._truncate(wta.reweight(gamma), gamma)
+        svd = hankel_svd(wta.reweight(gamma), self.rank_tol)
+        return svd.truncate(self.n_states).reweight(1 / gamma)
 
     def _gamma(self, wta):
         if self.gamma is None:
@@ -185,9 +195,124 @@ class SVTAMinimizer(BaseAutomatonCompressor):
             )
         return _SHARE_OF_CRITICAL * critical
 
-    def _truncate(self, weighted, gamma):
-        n_states = self.n_states
-        if n_states is None:
-            n_states = weighted.n_states
-        small = weighted.truncate(n_states, rank_tol=self.rank_tol)
-        return small.reweight(1 / gamma)
+
+def critical_gamma(wta, *, rtol=1e-3):
+    """Find the largest γ for which t ↦ γ^size(t) f(t) has singular values.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton of f.
+    rtol : float, default=1e-3
+        Relative accuracy.
+
+    Returns
+    -------
+    float
+        A lower bound of γ*, at most `rtol` away from it; inf where there are only
+        finitely many trees of non-zero value.
+
+    Notes
+    -----
+    The criterion is ``Σ_t |t| γ^(2 size(t)) f(t)² < ∞``, which is what the singular
+    value decomposition needs. (The paper asks for strong convergence in ℓ1, which
+    leaves hardly any γ > 1 for a treebank grammar, and then uses 2.4.) As γ grows to
+    γ*, 1 − ρ(E) goes to zero as γ*² − γ² or as its square root; both laws are
+    extrapolated from the solves so far, each of which starts from the solution of the
+    last.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import LPCFG, WTA
+    >>> from lpcfg_sk.automata import critical_gamma
+    >>> grammar = LPCFG.from_parameters(
+    ...     binary={("S", "S", "S"): [[[0.3]]]}, lexical={("S", "x"): [0.7]},
+    ...     root={"S": [1.0]},
+    ... )
+    >>> bool(critical_gamma(WTA.from_pcfg(grammar)) > 1)
+    True
+    """
+    if not isinstance(wta, WTA):
+        raise TypeError(f"critical_gamma takes a WTA, got {type(wta).__name__}.")
+    if not 0 < rtol < 1:
+        raise ValueError(f"rtol should be between 0 and 1, got {rtol!r}.")
+    if all(tensor.kind != "sparse" for tensor in wta.tensors):
+        # Hidden states may diverge, but do not limit γ. In sparse automata such as
+        # grammars they are states of their own, which are left out below.
+        wta = reduce_exactly(wta)
+    wta, _ = rescale_terminals(wta)
+    states = useful_states(wta)
+    if len(states) == 0:
+        return np.inf
+    _, tensors, omega = restrict(wta, states)
+    recursion = find_recursion(tensors)
+    if not recursion.pairs.any():
+        return np.inf
+    unit = gamma_scale(tensors, omega)
+
+    def solve(gamma, start):
+        scaled = [t.scaled(gamma) for t in tensors]
+        try:
+            gram, radius = tree_gram(scaled, omega, recursion, start)
+        except NotStronglyConvergentError:
+            return None
+        return gram, 1 - radius
+
+    low = unit
+    for _ in range(_MAX_SOLVES):
+        solution = solve(low, None)
+        if solution is not None:
+            break
+        low /= 2
+    if solution is None:
+        raise NotStronglyConvergentError(
+            f"No γ down to {low:.3g} makes the automaton convergent; its weights are "
+            "too large, divide the transition weights by a constant first."
+        )
+    gram, gap = solution
+    high = np.inf
+    points = [(low**2, gap)]
+    for _ in range(_MAX_SOLVES):
+        if high <= low * (1 + rtol):
+            break
+        if low > _LARGEST_GAMMA * unit:
+            return np.inf
+        gamma = _next_gamma(points, low, high, rtol)
+        solution = solve(gamma, gram)
+        if solution is None:
+            high = gamma
+        else:
+            low, (gram, gap) = gamma, solution
+            points.append((low**2, gap))
+    return low
+
+
+def _next_gamma(points, low, high, rtol):
+    """Choose the γ to solve next: beside the extrapolated zero of 1 − ρ."""
+    guess = _extrapolate(points)
+    if guess is not None:
+        for gamma in (guess * (1 - rtol / 3), guess * (1 + rtol / 3)):
+            if low * (1 + rtol / 10) < gamma < high * (1 - rtol / 10):
+                return gamma
+    if np.isinf(high):
+        return low * (1.25 if len(points) < 3 else 2)
+    return np.sqrt(low * high)
+
+
+def _extrapolate(points):
+    """Zero of 1 − ρ, by the law that better fits the solves so far."""
+    if len(points) < 2:
+        return None
+    (x1, y1), (x2, y2) = points[-2:]
+    best, least = None, np.inf
+    for power in (1, 2):
+        slope = (y1**power - y2**power) / (x2 - x1)
+        if slope <= 0:
+            continue
+        error = 0.0
+        if len(points) > 2:
+            x0, y0 = points[-3]
+            error = abs(y1**power + slope * (x1 - x0) - y0**power) / y0**power
+        if error < least:
+            best, least = np.sqrt(x2 + y2**power / slope), error
+    return best

@@ -1,13 +1,21 @@
-"""Exact reduction of automata to what trees reach and contexts observe."""
+"""Changes of basis, and the exact reduction of automata to their smallest size."""
 
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from lpcfg_sk._kernels._wta import rescale_rows
+from lpcfg_sk._kernels._wta_charts import rescale_rows
+from lpcfg_sk.automata._tensors import DenseTensor, SparseTensor
 
-__all__ = ["Reduction", "reduction"]
+__all__ = [
+    "Reduction",
+    "change_basis",
+    "reduce_exactly",
+    "reduction",
+    "restrict",
+    "zero_automaton",
+]
 
 #: Directions this far below others, in units of each state, are rounding errors. On
 #: treebank grammars the smallest true ones are about 1e-5, the largest false 1e-10.
@@ -16,14 +24,86 @@ _SPAN_TOL = 1e-9
 _ROUNDING = 1e-13
 #: Shares of one state in another that are rounding errors.
 _SHARE_TOL = 1e-12
-#: Random vectors beyond as many as could be independent.
+#: Random vectors beyond the number that could be independent.
 _SPARE = 16
 
 
-class Reduction(NamedTuple):
-    """Bases that make the smallest automaton of the same function.
+def restrict(wta, states):
+    """Take the weights of an automaton over some of its states.
 
-    It is ⟨Bᵀα, T(D, B, B), {Dᵀω_σ}⟩ with the basis B and the dual D.
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+    states : ndarray of int64
+        The states to keep, in order.
+
+    Returns
+    -------
+    alpha : ndarray of float64
+    tensors : list of tensors
+    omega : ndarray of float64
+    """
+    tensors = wta.tensors
+    if len(states) < wta.n_states:
+        tensors = [t.restricted(states) for t in tensors]
+    return wta.alpha[states], tensors, np.ascontiguousarray(wta.omega_matrix[:, states])
+
+
+def change_basis(wta, states, basis, dual):
+    """Make the automaton ⟨Bᵀα, T(D, B, B), {Dᵀω_σ}⟩ over some of the states.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+    states : ndarray of int64, shape (n,)
+        The states that play a part.
+    basis, dual : ndarray of float64, shape (n, rank)
+        The matrices B and D.
+
+    Returns
+    -------
+    WTA
+    """
+    alpha, tensors, omega = restrict(wta, states)
+    tensors = [t.project(dual, basis, basis) for t in tensors]
+    tensors = [
+        DenseTensor(t.to_dense()) if t.kind == "cp" and 3 * t.rank > t.n**2 else t
+        for t in tensors
+    ]
+    return wta._derived(basis.T @ alpha, tensors, omega @ dual)
+
+
+def zero_automaton(wta):
+    """Make the automaton of the zero function, over the alphabet of another one."""
+    tensors = [SparseTensor.zeros(1) for _ in wta.tensors]
+    return wta._derived(np.zeros(1), tensors, np.zeros((len(wta.words), 1)))
+
+
+def reduce_exactly(wta):
+    """Find the smallest automaton of the same function, in terms of its states.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+
+    Returns
+    -------
+    WTA
+        The given one if it is minimal.
+    """
+    small = reduction(wta.alpha, wta.tensors, wta.omega_matrix)
+    if small.rank == 0:
+        return zero_automaton(wta)
+    if small.rank == wta.n_states:
+        return wta
+    return change_basis(wta, np.arange(wta.n_states), small.basis, small.dual)
+
+
+class Reduction(NamedTuple):
+    """Bases for `change_basis` to the smallest automaton of the same function.
 
     Parameters
     ----------
@@ -41,14 +121,14 @@ class Reduction(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """A space of vectors that some of their entries determine.
+    """A space of vectors, each of which is determined by some of its entries.
 
     Parameters
     ----------
     basis : ndarray of float64, shape (rank, n)
-        Vectors of length 1 that span it.
+        Vectors of length 1 that span the space.
     states : ndarray of int64, shape (rank,)
-        The entries, increasing.
+        Positions of the entries, increasing.
     weights : ndarray of float64, shape (n, rank)
         ``weights @ v[states]`` is v for each v of the space.
     """
@@ -59,7 +139,7 @@ class _Span(NamedTuple):
 
 
 def reduction(alpha, tensors, omega):
-    """Find the smallest automaton of the same function.
+    """Find bases of the smallest automaton of the same function.
 
     Parameters
     ----------
@@ -77,14 +157,15 @@ def reduction(alpha, tensors, omega):
 
     Notes
     -----
-    The minimisation of Kiefer, Marusic and Worrell (2015): the span of all ω(t), then
-    the span of all α(c) on it. A span is closed under T as soon as T takes random
-    pairs of its vectors back into it, so T is applied to as many pairs as there may
-    be directions missing, and a few more, in place of all pairs.
+    This is the minimisation of Kiefer, Marusic and Worrell (2015): the span of all
+    ω(t), then the span of all α(c) on it. A span is closed under T as soon as T maps
+    random pairs of its vectors back into it, so T is applied to as many pairs as
+    directions may be missing, and a few more, instead of all pairs.
 
-    The bases are states of the automaton, and others in terms of those. So states keep
-    their sizes, which for grammars are twenty orders of magnitude apart, and ranks
-    need no Gram matrices, which would square what is small.
+    The basis consists of states of the automaton, and the other states are written in
+    terms of them. States thus keep their sizes, which in grammars differ by twenty
+    orders of magnitude, and ranks need no Gram matrices, which would square small
+    numbers.
     """
     n = len(alpha)
     rng = np.random.default_rng(0)
@@ -99,73 +180,73 @@ def reduction(alpha, tensors, omega):
     reached = _closed_span(omega, trees)
     if len(reached.states) == 0:
         return Reduction(np.zeros((n, 0)), np.zeros((n, 0)))
-    turned = [t.permuted(axes) for t in tensors for axes in ((1, 0, 2), (2, 0, 1))]
+    permuted = [t.permuted(axes) for t in tensors for axes in ((1, 0, 2), (2, 0, 1))]
 
     def contexts(basis):
         above = np.zeros((len(reached.states) - len(basis) + _SPARE, n))
         above[:, reached.states] = draw(basis, len(above))
         beside = draw(reached.basis, len(above))
-        return [_products(t, above, beside, reached) for t in turned]
+        return [_products(t, above, beside, reached) for t in permuted]
 
-    observed = _closed_span(_times(alpha[None, :], np.abs(alpha), reached), contexts)
+    observed = _closed_span(_on_span(alpha[None, :], np.abs(alpha), reached), contexts)
     dual = np.zeros((n, len(observed.states)))
     dual[reached.states] = observed.weights
     return Reduction(reached.weights[:, observed.states], dual)
 
 
 def _products(tensor, left, right, span=None):
-    """Rows T(I, left, right), as they act on a span, without rounding errors."""
+    """Rows T(I, left, right) as functionals of a span, without rounding errors."""
     with np.errstate(over="ignore", invalid="ignore"):
         rows = tensor.apply(left, right)
         terms = tensor.absolute().apply(np.abs(left), np.abs(right))
     if not np.isfinite(terms).all():
-        # Weights near the largest number; the sizes of rows do not matter.
+        # The weights are near the largest number, and sizes of rows do not matter.
         return _products(tensor, left * 2.0**-500, right * 2.0**-500, span)
-    return _times(rows, terms, span)
+    return _on_span(rows, terms, span)
 
 
-def _times(rows, terms, span):
-    """Functionals of a span, zero where small beside the terms that they sum."""
+def _on_span(rows, terms, span):
+    """Functionals of a span, set to zero where they are small beside their terms."""
     if span is not None:
         rows, terms = rows @ span.weights, terms @ np.abs(span.weights)
     return np.where(np.abs(rows) > _ROUNDING * terms, rows, 0.0)
 
 
 def _closed_span(rows, step):
-    """Span of vectors and of all that a step makes of them, again and again."""
+    """Smallest span that holds some vectors and is closed under a step."""
     n = rows.shape[1]
     basis = np.zeros((0, n))
     while True:
-        rows = _unit(rows)
+        rows = _unit_rows(rows)
         scale = np.linalg.norm(np.concatenate([basis, rows]), axis=0)
         scale[scale == 0] = 1.0
         if len(rows) > 0:
-            rows = _outside(basis / scale, rows / scale)
+            rows = _orthogonal_complement(basis / scale, rows / scale)
         if len(rows) == 0 and len(basis) == 0:
             return _Span(basis, np.zeros(0, dtype=np.int64), np.zeros((n, 0)))
         if len(rows) == 0:
             return _Span(basis, *_interpolation(basis / scale, scale))
-        # What was found first stays as it is: rounding errors grow from step to step.
-        basis = np.concatenate([basis, _unit(rows * scale)])
+        # Earlier vectors stay as they are: rounding errors grow from step to step.
+        basis = np.concatenate([basis, _unit_rows(rows * scale)])
         rows = np.concatenate(step(basis))
 
 
-def _outside(basis, rows):
-    """Independent vectors of what rows have outside the span of a basis."""
+def _orthogonal_complement(basis, rows):
+    """Independent vectors that span what rows have orthogonal to a basis."""
     span = np.linalg.qr(basis.T)[0]
     for _ in range(2):  # twice is enough to be orthogonal to working precision
         rows = rows - (rows @ span) @ span.T
     factor, order = qr(rows, mode="r", pivoting=True)
-    found = np.abs(np.diagonal(factor)) > _SPAN_TOL
-    new = np.empty((found.sum(), rows.shape[1]))
-    new[:, order] = factor[: found.sum()]
-    # Further steps would take a rounding error for a state's only weight.
+    rank = (np.abs(np.diagonal(factor)) > _SPAN_TOL).sum()
+    new = np.empty((rank, rows.shape[1]))
+    new[:, order] = factor[:rank]
+    # Otherwise later steps could take a rounding error for a state's only weight.
     new[np.abs(new) <= _ROUNDING] = 0.0
     return new
 
 
 def _interpolation(basis, scale):
-    """States whose entries determine a vector of a span, and how."""
+    """Find the `states` and `weights` of a `_Span`."""
     rank = len(basis)
     factor, order = qr(basis, mode="r", pivoting=True)
     shares = solve_triangular(factor[:, :rank], factor)
@@ -177,8 +258,8 @@ def _interpolation(basis, scale):
     return order[:rank][columns].astype(np.int64), weights[:, columns]
 
 
-def _unit(rows):
-    """Rows that are not zero, of length 1."""
+def _unit_rows(rows):
+    """Scale the rows that are not zero to length 1."""
     rows = np.array(rows, dtype=np.float64)
     rescale_rows(rows, np.zeros(len(rows)))
     norms = np.linalg.norm(rows, axis=1)

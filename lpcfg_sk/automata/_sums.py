@@ -1,21 +1,33 @@
-"""The part of a tree automaton that sums over all trees."""
+"""Sums over all trees as methods of automata: singular values, norms, distances."""
 
 import numpy as np
 
-from lpcfg_sk.automata._analysis import (
-    analyse,
-    balanced,
-    canonical,
-    exact_minimum,
-    in_ordinary_units,
-    truncated,
-    unit_of,
+from lpcfg_sk.automata._algebra import common_words, sum_parts
+from lpcfg_sk.automata._gram_matrices import (
+    GramMatrices,
+    cross_gram,
+    diagonal_sizes,
+    find_recursion,
+    tree_sum,
 )
-from lpcfg_sk.automata._distance import inner_product, unit_distance
-from lpcfg_sk.automata._gram import GramMatrices
+from lpcfg_sk.automata._reduction import restrict
+from lpcfg_sk.automata._svta import (
+    convergent_form,
+    gram_analysis,
+    hankel_svd,
+    minimum,
+    rescale_terminals,
+    value_unit,
+)
+from lpcfg_sk.automata._tensors import DenseTensor
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
 __all__ = ["SumsOverTrees"]
+
+#: Relative squared distance below which three inner products cancel too much.
+_CANCELLATION = 1e-9
+#: Largest joint number of states for which a difference is solved as one automaton.
+_MAX_DIFFERENCE_STATES = 160
 
 
 class SumsOverTrees:
@@ -29,13 +41,7 @@ class SumsOverTrees:
         Analysis
             Named tuple (states, gram, radius, unit).
         """
-        return self._cached("analysis", lambda: analyse(self))
-
-    def _cached(self, name, compute):
-        """What is computed once; automata do not change."""
-        if name not in self._cache:
-            self._cache[name] = compute()
-        return self._cache[name]
+        return gram_analysis(self)
 
     def gram_matrices(self):
         """Gram matrices of all contexts and of all trees (Algorithm 2).
@@ -52,19 +58,12 @@ class SumsOverTrees:
         NotStronglyConvergentError
             If the sums diverge.
         """
-        wta, c = in_ordinary_units(self)
-        states, gram, _, unit = wta.analysis()
+        wta, c = rescale_terminals(self)
+        states, gram, _, unit = gram_analysis(wta)
         with np.errstate(over="ignore", under="ignore"):
-            gram = GramMatrices(
-                gram.context * (unit / c) * (unit / c), gram.tree * c * c
-            )
-        if len(states) == self.n_states:
-            return gram
-        whole = []
-        for part in gram:
-            out = np.zeros((self.n_states,) * 2)
-            out[np.ix_(states, states)] = part
-            whole.append(out)
+            parts = gram.context * (unit / c) * (unit / c), gram.tree * c * c
+        whole = np.zeros((2, self.n_states, self.n_states))
+        whole[:, states[:, None], states] = parts
         return GramMatrices(*whole)
 
     def spectral_radius(self):
@@ -74,13 +73,11 @@ class SumsOverTrees:
         -------
         float
             Below 1 for strongly convergent automata, 0 for those without recursion;
-            inf where the sum over trees has no finite value. It is that of the given
-            states: hidden ones, which neither `is_convergent` nor `singular_values`
-            minds, may diverge.
+            inf where the sum over trees has no finite value. Hidden states count here
+            and may diverge, although `is_convergent` and `singular_values` ignore them.
         """
         try:
-            wta, _ = in_ordinary_units(self)
-            return wta.analysis().radius
+            return gram_analysis(rescale_terminals(self)[0]).radius
         except NotStronglyConvergentError:
             return np.inf
 
@@ -88,7 +85,7 @@ class SumsOverTrees:
     def is_convergent(self):
         """Whether Σ_t |t| f(t)² is finite, as singular values and norms need."""
         try:
-            canonical(self)
+            convergent_form(self)
         except NotStronglyConvergentError:
             return False
         return True
@@ -108,8 +105,7 @@ class SumsOverTrees:
             Empty for the zero function.
         """
         _check_rank_tol(rank_tol)
-        _, factors = balanced(canonical(self), rank_tol)
-        return np.zeros(0) if factors is None else factors.singular_values
+        return hankel_svd(self, rank_tol).singular_values
 
     def minimize(self, *, rank_tol=None):
         """Make the smallest automaton of the same function, up to rounding.
@@ -117,9 +113,9 @@ class SumsOverTrees:
         Parameters
         ----------
         rank_tol : float, default=None
-            Share of the largest singular value that counts as zero. Whatever it is,
-            parts of f that rounding errors of the others hide are lost: those about
-            1e-8 below the others unless they have states of their own.
+            Share of the largest singular value that counts as zero. With any value,
+            parts of f that are hidden by rounding errors of other parts are lost: those
+            about 1e-8 below the others unless they have states of their own.
 
         Returns
         -------
@@ -129,7 +125,7 @@ class SumsOverTrees:
             weight zero for the zero function.
         """
         _check_rank_tol(rank_tol)
-        return exact_minimum(self, rank_tol)
+        return minimum(self, rank_tol)
 
     def truncate(self, n, *, rank_tol=None):
         """Keep the n leading states of the singular value tree automaton.
@@ -153,7 +149,7 @@ class SumsOverTrees:
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise ValueError(f"n should be a positive number of states, got {n!r}.")
         _check_rank_tol(rank_tol)
-        return truncated(canonical(self), int(n), rank_tol)
+        return hankel_svd(self, rank_tol).truncate(int(n))
 
     def inner_product(self, other):
         """Sum of f(t) g(t) over all trees.
@@ -168,8 +164,8 @@ class SumsOverTrees:
         float
         """
         self._check_same_trees(other)
-        pair = canonical(self), canonical(other)
-        return inner_product(*pair) * unit_of(pair[0]) * unit_of(pair[1])
+        pair = convergent_form(self), convergent_form(other)
+        return _inner_product(*pair) * value_unit(pair[0]) * value_unit(pair[1])
 
     def norm(self):
         """The ℓ2 norm of f, the root of Σ_t f(t)².
@@ -178,8 +174,8 @@ class SumsOverTrees:
         -------
         float
         """
-        wta = canonical(self)
-        return float(np.sqrt(max(inner_product(wta, wta), 0.0))) * unit_of(wta)
+        wta = convergent_form(self)
+        return float(np.sqrt(max(_inner_product(wta, wta), 0.0))) * value_unit(wta)
 
     def distance(self, other, *, method="auto"):
         """The ℓ2 distance of two functions, the root of Σ_t (f(t) − g(t))².
@@ -189,10 +185,11 @@ class SumsOverTrees:
         other : WTA
             Strongly convergent, as this one.
         method : {"auto", "inner", "difference"}, default="auto"
-            By three inner products, which cannot tell functions apart that differ
-            by less than about 1e-7 of their norm, or by the automaton of the
-            difference; "auto" takes the latter where it matters and the automata
-            are small enough. The unknown word is a word like any other here.
+            "inner" takes three inner products, which cannot tell functions apart that
+            differ by less than about 1e-7 of their norm; "difference" takes the
+            automaton of the difference; "auto" takes the latter where it matters and
+            the automata are small enough. The unknown word is a word like any other
+            here.
 
         Returns
         -------
@@ -203,8 +200,8 @@ class SumsOverTrees:
                 f"method should be 'auto', 'inner' or 'difference', got {method!r}."
             )
         self._check_same_trees(other)
-        pair = canonical(self), canonical(other)
-        return float(unit_distance(*pair, method)) * max(map(unit_of, pair))
+        pair = convergent_form(self), convergent_form(other)
+        return float(_distance(*pair, method)) * max(map(value_unit, pair))
 
     def _check_same_trees(self, other):
         if not isinstance(other, SumsOverTrees):
@@ -222,3 +219,94 @@ def _check_rank_tol(rank_tol):
             "rank_tol should be None or a share of the largest singular value, from 0 "
             f"to below 1, got {rank_tol!r}."
         )
+
+
+def _inner_product(first, second):
+    """Sum of f(t) g(t) over all trees, in units of `value_unit` of both automata."""
+    pair = first, second
+    states, grams, _, units = zip(*map(gram_analysis, pair), strict=True)
+    if any(len(useful) == 0 for useful in states):
+        return 0.0
+    trees = [gram.tree for gram in grams]
+    parts = [restrict(wta, useful) for wta, useful in zip(pair, states, strict=True)]
+    alpha1, alpha2 = (part[0] / unit for part, unit in zip(parts, units, strict=True))
+    if first is second:
+        return float(alpha1 @ trees[0] @ alpha2)
+    cross = _cross(pair, [part[1] for part in parts], states, trees)
+    return float(alpha1 @ cross @ alpha2)
+
+
+def _cross(pair, tensors, states, trees):
+    """Sum of ω_A(t)ω_B(t)ᵀ over all trees, for some states of a pair of automata.
+
+    Parameters
+    ----------
+    pair : tuple of two WTA
+        The automata.
+    tensors : sequence of two sequences of tensors
+        Their transitions between those states.
+    states : sequence of two ndarray of int64 or slice
+        The states.
+    trees : sequence of two ndarray of float64, shape (n, n)
+        Their Gram matrices of all trees.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_first, n_second)
+    """
+    first, second = pair
+    if first.labels is not None:
+        by_label = [
+            dict(zip(wta.labels, own, strict=True))
+            for wta, own in zip(pair, tensors, strict=True)
+        ]
+        shared = [label for label in first.labels if label in by_label[1]]
+        tensors = [[own[label] for label in shared] for own in by_label]
+    _, omegas, _ = common_words(first, second, literal=True)
+    omegas = [omega[:, useful] for omega, useful in zip(omegas, states, strict=True)]
+    sizes = [diagonal_sizes(tree) for tree in trees]
+    return cross_gram(tensors[0], omegas[0], tensors[1], omegas[1], sizes)
+
+
+def _distance(first, second, method):
+    """Root of Σ_t (f(t) − g(t))², in units of the larger `value_unit` of the two."""
+    units = np.array([value_unit(first), value_unit(second)])
+    units /= units.max()
+    own = units**2 * [_inner_product(w, w) for w in (first, second)]
+    if own.min() <= 0:
+        return np.sqrt(max(own.max(), 0.0))
+    if method != "difference":
+        value = own.sum() - 2 * units.prod() * _inner_product(first, second)
+        if method == "inner" or value > _CANCELLATION * own.max():
+            return np.sqrt(max(value, 0.0))
+    small = [minimum(w) for w in (first, second)]
+    n_states = sum(w.n_states for w in small)
+    if method == "auto" and n_states > _MAX_DIFFERENCE_STATES:
+        return np.sqrt(max(value, 0.0))
+    return _difference(*small, max(value_unit(first), value_unit(second)))
+
+
+def _difference(first, second, unit):
+    """Norm of f − g in coordinates where the difference itself is small.
+
+    With M = S_AB S_BB⁺ the states δ = ω_A(t) − M ω_B(t) and ω_B(t) compute f − g;
+    all entries of the Gram matrix of δ are of the size of the difference, so
+    nothing cancels.
+    """
+    alpha, tensors, omega, *_ = sum_parts(first, -second, literal=True)
+    n, alpha = first.n_states, alpha / unit
+    pair = first, second
+    trees = [wta.gram_matrices().tree for wta in pair]
+    cross = _cross(pair, [wta.tensors for wta in pair], [slice(None)] * 2, trees)
+    own = gram_analysis(second).gram.tree
+    sizes = diagonal_sizes(own)
+    inverse = np.linalg.pinv(own / np.outer(sizes, sizes), rcond=1e-10, hermitian=True)
+    shift = (cross / sizes) @ inverse / sizes
+    basis = np.eye(len(alpha))
+    basis[:n, n:] = shift
+    dual = np.eye(len(alpha))
+    dual[:n, n:] = -shift
+    tensors = [DenseTensor(t.to_dense()).project(dual.T, basis, basis) for t in tensors]
+    gram = tree_sum(tensors, omega @ dual.T, find_recursion(tensors))
+    alpha = basis.T @ alpha
+    return np.sqrt(max(float(alpha @ gram @ alpha), 0.0))

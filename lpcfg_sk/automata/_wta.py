@@ -5,15 +5,23 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lpcfg_sk.automata._algebra import AlgebraOfFunctions
-from lpcfg_sk.automata._chart import SpanChart
-from lpcfg_sk.automata._conversion import automaton_of_grammar, grammar_of_automaton
-from lpcfg_sk.automata._files import automaton_data, automaton_parts
+from lpcfg_sk.automata._algebra import AlgebraOfFunctions, add_tensors
+from lpcfg_sk.automata._conversion import (
+    as_tensor,
+    automaton_data,
+    automaton_of_grammar,
+    automaton_parts,
+    grammar_of_automaton,
+)
 from lpcfg_sk.automata._sums import SumsOverTrees
-from lpcfg_sk.automata._tensors import add, as_tensor
-from lpcfg_sk.automata._values import tree_condition_numbers, tree_log_values
-from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
-from lpcfg_sk.treebank import SymbolTable, check_treebank
+from lpcfg_sk.automata._values import (
+    SpanChart,
+    terminal_vectors,
+    tree_condition_numbers,
+    tree_log_values,
+)
+from lpcfg_sk.lpcfg import load_arrays, save_arrays
+from lpcfg_sk.treebank import check_treebank
 
 __all__ = ["WTA"]
 
@@ -55,7 +63,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
     labels : tuple of str or None
         Node labels that have their own tensor; None where labels are ignored.
     tensors : tuple
-        Transition tensors, one a label.
+        Transition tensors, one per label.
     states : tuple of str or None
         Names of the states.
 
@@ -70,7 +78,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
 
     Examples
     --------
-    Trees over one letter, weighted by 0.3 a node:
+    Trees over one letter, weighted by 0.3 per node:
 
     >>> import numpy as np
     >>> from lpcfg_sk import WTA
@@ -127,7 +135,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
 
     def __setstate__(self, state):
         self.__dict__.update(state, _cache={})
-        # Arrays that come from a pickle can be written to.
+        # Arrays from a pickle are writable.
         parts = [part for tensor in self.tensors for part in tensor.arrays().values()]
         for array in (self.alpha, self.omega_matrix, *parts):
             array.flags.writeable = False
@@ -140,6 +148,12 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
 
     def __delattr__(self, name):
         raise AttributeError(f"{name!r} cannot be deleted: a WTA is immutable.")
+
+    def _cached(self, name, compute):
+        """Compute something once per automaton."""
+        if name not in self._cache:
+            self._cache[name] = compute()
+        return self._cache[name]
 
     @classmethod
     def _build(cls, *parts):
@@ -167,8 +181,8 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
         -------
         WTA
             f(t) is the sum of the weights of all derivations with the topology
-            and the words of t. The alphabet are the words of the grammar, the one
-            for unknown words among them.
+            and the words of t. The alphabet is the words of the grammar, including the
+            one for unknown words.
         """
         grammar = getattr(model, "grammar_", model)
         if not hasattr(grammar, "arrays") or not hasattr(grammar, "nonterminals"):
@@ -185,7 +199,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
         )
 
     def to_wcfg(self):
-        """Make the weighted grammar with one nonterminal a state (section 5.1).
+        """Make the weighted grammar with one nonterminal per state (section 5.1).
 
         Returns
         -------
@@ -193,15 +207,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
             Its string values are those of the automaton; node labels are the
             states' names.
         """
-        states = self.states or [f"q{i}" for i in range(self.n_states)]
-        return grammar_of_automaton(
-            self.alpha,
-            add(self.tensors),
-            self.omega_matrix,
-            self.words,
-            states,
-            self.unknown_word,
-        )
+        return grammar_of_automaton(self)
 
     @property
     def n_states(self):
@@ -238,19 +244,6 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
 
     # -- values ------------------------------------------------------------------
 
-    def _encode(self, X):
-        word = X.words.map_to(SymbolTable(self.words))
-        if X.words.backoff is not None:
-            word = np.where(word >= 0, word, word[X.words.backoff])
-        if self.unknown_word is not None:
-            unknown = self.words.index(self.unknown_word)
-            word = np.where(word >= 0, word, unknown)
-        if self.labels is None:
-            label = np.zeros(X.n_nodes, dtype=np.int32)
-        else:
-            label = X.labels.map_to(self.labels)[X.label]
-        return label, word[X.word]
-
     def log_value(self, X, *, n_jobs=None):
         """Sign and log absolute value of f(t) for each tree.
 
@@ -269,13 +262,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
         log : ndarray of float64, shape (n_trees,)
             Natural logarithm of the absolute value of f(t), -inf where the sign is 0.
         """
-        return tree_log_values(*self._on_trees(X), n_jobs=n_jobs)
-
-    def _on_trees(self, X):
-        X = check_treebank(
-            X, estimator="WTA", parsed=True, binary=True, allow_empty=True
-        )
-        return self.alpha, self.tensors, self.omega_matrix, X, *self._encode(X)
+        return tree_log_values(self, _binary_trees(X), n_jobs=n_jobs)
 
     def value(self, X, *, n_jobs=None):
         """Value f(t) of each tree.
@@ -297,7 +284,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
             return sign * np.exp(log)
 
     def condition_numbers(self, X, *, n_jobs=None):
-        """How much rounding errors of the states' vectors grow in each tree's value.
+        """Measure how much rounding errors grow in the value of each tree.
 
         Parameters
         ----------
@@ -315,7 +302,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
             about 16 − log₁₀ κ(t) of its digits are good. It depends on the basis of
             the states.
         """
-        return tree_condition_numbers(*self._on_trees(X), n_jobs=n_jobs)
+        return tree_condition_numbers(self, _binary_trees(X), n_jobs=n_jobs)
 
     def span_charts(self, X, *, max_memory=2**31):
         """Yield the chart of each sentence, over all its trees.
@@ -323,7 +310,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
         Parameters
         ----------
         X : Treebank or iterable of sentences
-            The words are what counts; trees are ignored.
+            Only the words count; trees are ignored.
         max_memory : int, default=2**31
             Most bytes that the chart of one sentence may take.
 
@@ -355,9 +342,8 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
         callable
             Takes the number of a row that has words and returns its `SpanChart`.
         """
-        _, word = self._encode(X)
-        tensor = add(self.tensors)
-        omega = np.vstack([self.omega_matrix, np.zeros(self.n_states)])
+        omega, word = terminal_vectors(self, X)
+        tensor = add_tensors(self.tensors)
 
         def chart(row):
             leaves = omega[word[slice(*X.token_offsets[row : row + 2])]]
@@ -371,7 +357,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
         Parameters
         ----------
         X : Treebank or iterable of sentences
-            The words are what counts; trees are ignored.
+            Only the words count; trees are ignored.
         max_memory : int, default=2**31
             Most bytes that the chart of one sentence may take.
 
@@ -390,7 +376,7 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
         Parameters
         ----------
         X : Treebank or iterable of sentences
-            The words are what counts; trees are ignored.
+            Only the words count; trees are ignored.
         max_memory : int, default=2**31
             Most bytes that the chart of one sentence may take.
 
@@ -441,6 +427,12 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
             raise ValueError(
                 f"{path} does not hold a valid automaton: {error}"
             ) from error
+
+
+def _binary_trees(X):
+    return check_treebank(
+        X, estimator="WTA", parsed=True, binary=True, allow_empty=True
+    )
 
 
 def _names(names, what):

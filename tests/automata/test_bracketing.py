@@ -2,24 +2,32 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import WTA, Treebank
-from lpcfg_sk._kernels._topology import best_bracketing
+from lpcfg_sk._kernels._chart_spans import span_index
+from lpcfg_sk._kernels._wta_charts import best_bracketing
 from lpcfg_sk.automata import bracketing_counts, bracketing_f1
-from lpcfg_sk.automata._bracketing import mbr_bracketings
-from lpcfg_sk.automata._chart import first_cells
+from lpcfg_sk.automata._compressor import mbr_bracketings
+from lpcfg_sk.automata._values import width_offsets
 from tests.reference import wta as reference
 
 
 def test_cells_of_spans():
-    np.testing.assert_array_equal(first_cells(3), [0, 0, 3, 5, 6])
+    np.testing.assert_array_equal(width_offsets(3), [0, 0, 3, 5, 6])
+    for length in (1, 2, 7):
+        first = width_offsets(length)
+        for width in range(1, length + 1):
+            for start in range(length - width + 1):
+                number = span_index(start, start + width, length)
+                assert first[width] + start == number
+        assert first[-1] == span_index(0, length, length) + 1
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 6])
 def test_best_bracketing_by_enumeration(seed, length):
     rng = np.random.default_rng(seed)
-    first = first_cells(length)
+    first = width_offsets(length)
     gain = rng.standard_normal(first[-1])
     gain.flags.writeable = False
-    size, parent, start, stop = best_bracketing(length, first, gain)
+    size, parent, start, stop = best_bracketing(length, gain)
 
     def total(spans):
         return sum(gain[first[b - a] + a] for a, b in spans if b - a > 1)

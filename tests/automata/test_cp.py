@@ -3,7 +3,7 @@ import pytest
 from sklearn.base import clone
 
 from lpcfg_sk import WTA, CPCompressor, Treebank
-from lpcfg_sk._kernels._cp import divergence, update_factor
+from lpcfg_sk._kernels._wta_tensors import divergence, update_factor
 from lpcfg_sk.automata._cp import nonnegative_cp
 from lpcfg_sk.exceptions import ConvergenceWarning
 from tests.reference import wta as reference

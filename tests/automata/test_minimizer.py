@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from lpcfg_sk import LPCFG, PCFG, WTA, SVTAMinimizer, Treebank
+from lpcfg_sk.automata import _svta
 from lpcfg_sk.exceptions import (
     NotFittedError,
     NotStronglyConvergentError,
@@ -55,6 +56,27 @@ def test_truncation(gamma):
     np.testing.assert_allclose(
         model.singular_values_, weighted.singular_values(), rtol=SUM
     )
+
+
+@pytest.mark.parametrize("n_states", [None, 3])
+def test_each_step_of_a_fit_runs_once(monkeypatch, n_states):
+    calls = []
+
+    def count(name):
+        function = getattr(_svta, name)
+
+        def counted(*args):
+            calls.append(name)
+            return function(*args)
+
+        monkeypatch.setattr(_svta, name, counted)
+
+    steps = ["find_recursion", "tree_gram", "context_gram", "reduction"]
+    steps += ["_truncated_svd", "change_basis"]
+    for step in steps:
+        count(step)
+    SVTAMinimizer(n_states=n_states).fit(TREES)
+    assert calls == steps
 
 
 def test_what_can_be_minimised():

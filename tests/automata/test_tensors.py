@@ -1,17 +1,11 @@
 import numpy as np
 import pytest
 
-from lpcfg_sk._kernels._gram import contract_sparse, semidefinite_cholesky
-from lpcfg_sk._kernels._wta import node_heights, rescale_rows
-from lpcfg_sk.automata._tensors import (
-    CPTensor,
-    DenseTensor,
-    SparseTensor,
-    add,
-    as_tensor,
-    direct_sum,
-    hadamard,
-)
+from lpcfg_sk._kernels._wta_charts import node_heights, rescale_rows
+from lpcfg_sk._kernels._wta_tensors import contract_sparse, semidefinite_cholesky
+from lpcfg_sk.automata._algebra import add_tensors, direct_sum, kronecker
+from lpcfg_sk.automata._conversion import as_tensor
+from lpcfg_sk.automata._tensors import CPTensor, DenseTensor, SparseTensor
 from tests.reference import wta as reference
 from tests.tolerances import EXACT, SUM
 
@@ -114,11 +108,11 @@ def test_features_factor_apply(rng):
 def test_sparse_kernel_reads_read_only_arrays(rng):
     sparse, array = forms(rng, 4)[1]
     x, y = rng.standard_normal((2, 4, 4))
-    arguments = [*sparse._by_row, x, y, *sparse._by_column]
-    for a in arguments:
+    rows, columns = sparse._by_row, sparse._by_column
+    for a in (*rows, x, y, *columns):
         a.flags.writeable = False
     np.testing.assert_allclose(
-        contract_sparse(*arguments, 4),
+        contract_sparse(rows, x, y, columns, 4),
         reference.contract(array, x, y, array),
         rtol=0,
         atol=1e-10,
@@ -140,11 +134,11 @@ def test_sums_and_products_of_tensors(rng):
             np.testing.assert_allclose(whole[2:, 2:, 2:], other, rtol=0, atol=EXACT)
             assert np.count_nonzero(whole) <= array.size + other.size
             np.testing.assert_allclose(
-                hadamard(a, b).to_dense(), np.kron(array, other), rtol=0, atol=SUM
+                kronecker(a, b).to_dense(), np.kron(array, other), rtol=0, atol=SUM
             )
         for b, other in forms(rng, 2):
             np.testing.assert_allclose(
-                add([a, b]).to_dense(), array + other, rtol=0, atol=EXACT
+                add_tensors([a, b]).to_dense(), array + other, rtol=0, atol=EXACT
             )
 
 

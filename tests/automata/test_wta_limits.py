@@ -7,8 +7,7 @@ import pytest
 
 from lpcfg_sk import PCFG, WTA, SVTAMinimizer, Treebank
 from lpcfg_sk.automata import critical_gamma
-from lpcfg_sk.automata._gram import spectral_radius
-from lpcfg_sk.automata._recursion import recursion
+from lpcfg_sk.automata._gram_matrices import find_recursion, spectral_radius
 from lpcfg_sk.automata._tensors import CPTensor, DenseTensor, SparseTensor
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 from tests.reference.wta import all_trees, random_wta
@@ -88,7 +87,7 @@ def test_recursion_of_a_small_pattern():
     expected[1:3, 1:3] = expected[3, 3] = True
     for kind, tensor in forms.items():
         assert tensor.kind == kind
-        found = recursion([tensor])
+        found = find_recursion([tensor])
         np.testing.assert_array_equal(found.pairs, expected, kind)
         assert found.depth == 3
     # Of two labels, one may hold what closes a cycle of the other.
@@ -96,8 +95,8 @@ def test_recursion_of_a_small_pattern():
         SparseTensor([0], [1], [2], [1.0], 3),
         SparseTensor([1], [0], [2], [1.0], 3),
     ]
-    assert recursion(parts).pairs.sum() == 4
-    assert not recursion(parts[:1]).pairs.any()
+    assert find_recursion(parts).pairs.sum() == 4
+    assert not find_recursion(parts[:1]).pairs.any()
 
 
 @pytest.mark.parametrize("n", [3, 9, 14])
@@ -110,9 +109,10 @@ def test_spectral_radius_of_the_explicit_matrix(rng, n, density):
     matrix = np.einsum("ijk,abc,kc->iajb", array, array, s).reshape(n * n, -1)
     matrix += np.einsum("ijk,abc,jb->iakc", array, array, s).reshape(n * n, -1)
     expected = np.abs(np.linalg.eigvals(matrix)).max()
-    found = [spectral_radius(wta.tensors, s) for _ in range(2)]
+    recursion = find_recursion(wta.tensors)
+    found = [spectral_radius(wta.tensors, s, recursion) for _ in range(2)]
     assert found[0] == found[1]
-    if not recursion(wta.tensors).pairs.any():
+    if not recursion.pairs.any():
         assert found[0] == 0
     else:
         np.testing.assert_allclose(found[0], expected, rtol=1e-7)

@@ -10,15 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, gmres
 
-from lpcfg_sk.automata._recursion import recursion
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
 __all__ = [
     "GramMatrices",
+    "Recursion",
     "context_gram",
     "cross_gram",
+    "diagonal_sizes",
+    "find_recursion",
     "spectral_radius",
     "tree_gram",
     "tree_sum",
@@ -75,17 +79,64 @@ def _divergent(detail):
     )
 
 
+class Recursion(NamedTuple):
+    """The states of an automaton that depend on themselves.
+
+    Parameters
+    ----------
+    pairs : ndarray of bool, shape (n, n)
+        Pairs of states of one strongly connected component with a cycle. Without any
+        pair, only trees up to a certain height have a value.
+    depth : int
+        Length of the longest path from component to component.
+    """
+
+    pairs: np.ndarray
+    depth: int
+
+
+def find_recursion(tensors):
+    """Find the states that depend on themselves, by the pattern of transitions.
+
+    Parameters
+    ----------
+    tensors : sequence of tensors
+        Transition tensors, one per node label.
+
+    Returns
+    -------
+    Recursion
+    """
+    if not tensors:
+        # Two automata may have no node label in common.
+        return Recursion(np.zeros((0, 0), dtype=bool), 0)
+    below = np.logical_or.reduce([t.children() for t in tensors])
+    n_parts, part = connected_components(csr_array(below), connection="strong")
+    cyclic = np.bincount(part, minlength=n_parts) > 1
+    cyclic[part[np.diagonal(below)]] = True
+    pairs = (part[:, None] == part) & cyclic[part][:, None]
+    parents, children = (part[states] for states in np.nonzero(below))
+    between = parents != children
+    edges = np.unique(np.stack([parents[between], children[between]]), axis=1)
+    depth = np.zeros(n_parts, dtype=np.int64)
+    while True:
+        deeper = depth.copy()
+        np.maximum.at(deeper, edges[0], depth[edges[1]] + 1)
+        if np.array_equal(deeper, depth):
+            return Recursion(pairs, int(depth.max(initial=0)))
+        depth = deeper
+
+
 class _Step:
     """F, its derivative and adjoint for one pair of automata."""
 
     def __init__(self, first, second, constant):
         self.first, self.second, self.constant = first, second, constant
-        self.shape = constant.shape
 
     def _sum(self, x, y):
         out = 0.0
         for t1, t2 in zip(self.first, self.second, strict=True):
-            # Overflow is how divergence shows, and looked for.
+            # Divergence shows as overflow, which the callers check.
             with np.errstate(over="ignore", invalid="ignore"):
                 out = out + t1.contract(x, y, t2)
         return out
@@ -97,17 +148,32 @@ class _Step:
         return self._sum(h, s) + self._sum(s, h)
 
 
-def _units(gram):
-    """Products of the square roots of the diagonal, 1 where a state has no weight."""
-    d = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
-    d = np.where(d > 0, d, 1.0)
-    return np.outer(d, d)
+def diagonal_sizes(gram):
+    """Square roots of the diagonal of a Gram matrix, 1 where a state has no weight.
+
+    Parameters
+    ----------
+    gram : ndarray of float64, shape (n, n)
+        The matrix.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+    """
+    sizes = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    return np.where(sizes > 0, sizes, 1.0)
+
+
+def _entry_sizes(gram):
+    """Bounds of the absolute entries of a Gram matrix, by its diagonal."""
+    sizes = diagonal_sizes(gram)
+    return np.outer(sizes, sizes)
 
 
 def _iterate(step, s, scale, depth):
-    """Plain iteration from below; stops early where it would be too slow.
+    """Iterate from below; stop early where convergence would be too slow.
 
-    The states outside of any recursion have their values after `depth` steps.
+    States outside of any recursion have their values after `depth` steps.
     """
     change, n_steps = np.inf, depth + _KLEENE_STEPS
     for k in range(n_steps):
@@ -157,7 +223,7 @@ def _fixed_point(step, start, scale, depth, *, symmetric):
         size = np.abs(residual / unit).max()
         if size <= _TOL:
             break
-        # Rounding has the last word once a step no longer improves.
+        # Once steps no longer improve, the residual is rounding error.
         if best <= _ROUNDING and size >= best / 2:
             break
         best = min(best, size)
@@ -179,15 +245,17 @@ def _fixed_point(step, start, scale, depth, *, symmetric):
     return step.value(s)
 
 
-def tree_sum(tensors, omega, start=None):
-    """Solve S = Σ_σ ω_σω_σᵀ + K(T, S, S, T), without a look at ρ(E).
+def tree_sum(tensors, omega, recursion, start=None):
+    """Solve S = Σ_σ ω_σω_σᵀ + K(T, S, S, T), without a check of ρ(E).
 
     Parameters
     ----------
     tensors : sequence of tensors
-        Transition tensors, one a node label.
+        Transition tensors, one per node label.
     omega : ndarray of float64, shape (n_words, n)
         Terminal weights.
+    recursion : Recursion
+        That of the tensors.
     start : ndarray of float64, shape (n, n), default=None
         A lower bound of the solution to start from, e.g. the Gram matrix of the
         same automaton with smaller transition weights.
@@ -211,19 +279,19 @@ def tree_sum(tensors, omega, start=None):
     constant = omega.T @ omega
     step = _Step(tensors, tensors, constant)
     s = np.zeros_like(constant) if start is None else start
-    s = _fixed_point(step, s, _units, recursion(tensors).depth, symmetric=True)
+    s = _fixed_point(step, s, _entry_sizes, recursion.depth, symmetric=True)
     s = (s + s.T) / 2
-    if eigh(s / _units(s), eigvals_only=True)[0] < -_ROUNDING * len(s):
+    if eigh(s / _entry_sizes(s), eigvals_only=True)[0] < -_ROUNDING * len(s):
         raise _divergent("the Gram matrix of its trees is not positive semidefinite")
     return s
 
 
-def tree_gram(tensors, omega, start=None):
-    """Gram matrix of all trees, and the spectral radius that says it is that.
+def tree_gram(tensors, omega, recursion, start=None):
+    """Solve for the Gram matrix of all trees, and check it by its spectral radius.
 
     Parameters
     ----------
-    tensors, omega, start
+    tensors, omega, recursion, start
         As in `tree_sum`.
 
     Returns
@@ -239,11 +307,11 @@ def tree_gram(tensors, omega, start=None):
 
     Notes
     -----
-    Newton's method may land on another fixed point than the sum over trees; that one
-    has ρ(E) ≥ 1 and is refused.
+    Newton's method may land on a fixed point other than the sum over trees; such a
+    point has ρ(E) ≥ 1 and is refused.
     """
-    s = tree_sum(tensors, omega, start)
-    rho = spectral_radius(tensors, s)
+    s = tree_sum(tensors, omega, recursion, start)
+    rho = spectral_radius(tensors, s, recursion)
     if rho >= 1 - _CRITICAL:
         raise _divergent(
             f"1 − ρ = {1 - rho:.3g} for the spectral radius ρ of the Gram iteration, "
@@ -263,8 +331,8 @@ def cross_gram(first, omega_first, second, omega_second, units):
     omega_first, omega_second : ndarray of float64, shape (n_words, n)
         Terminal weights over the same words.
     units : tuple of two ndarray
-        Square roots of the diagonals of the automata's own Gram matrices, in units
-        of which convergence is judged.
+        `diagonal_sizes` of the Gram matrices of both automata; convergence is judged
+        in these units.
 
     Returns
     -------
@@ -273,12 +341,12 @@ def cross_gram(first, omega_first, second, omega_second, units):
     step = _Step(first, second, omega_first.T @ omega_second)
     unit = np.outer(*units)
     start = np.zeros_like(unit)
-    depth = max(recursion(tensors).depth for tensors in (first, second))
+    depth = max(find_recursion(tensors).depth for tensors in (first, second))
     return _fixed_point(step, start, lambda _: unit, depth, symmetric=False)
 
 
 def _adjoint(tensors, s):
-    """The map E* at S, and the permuted tensors it contracts."""
+    """The map E* at S."""
     left = [t.permuted((1, 0, 2)) for t in tensors]
     right = [t.permuted((2, 0, 1)) for t in tensors]
 
@@ -291,17 +359,19 @@ def _adjoint(tensors, s):
     return apply
 
 
-def context_gram(tensors, alpha, s):
+def context_gram(tensors, alpha, s, recursion):
     """Solve G = ααᵀ + E*(G), the Gram matrix of all contexts.
 
     Parameters
     ----------
     tensors : sequence of tensors
-        Transition tensors, one a node label.
+        Transition tensors, one per node label.
     alpha : ndarray of float64, shape (n,)
         Initial weights.
     s : ndarray of float64, shape (n, n)
         Gram matrix of all trees.
+    recursion : Recursion
+        That of the tensors.
 
     Returns
     -------
@@ -315,9 +385,9 @@ def context_gram(tensors, alpha, s):
     constant = np.outer(alpha, alpha)
     adjoint = _adjoint(tensors, s)
     g = constant
-    for _ in range(recursion(tensors).depth + _KLEENE_STEPS):
+    for _ in range(recursion.depth + _KLEENE_STEPS):
         new = constant + adjoint(g)
-        unit = _units(new)
+        unit = _entry_sizes(new)
         change = np.abs((new - g) / unit).max()
         g = new
         if change <= _TOL:
@@ -335,7 +405,7 @@ def context_gram(tensors, alpha, s):
         for _ in range(2):
             g = constant + adjoint(g)
     g = (g + g.T) / 2
-    scaled = g / _units(g)
+    scaled = g / _entry_sizes(g)
     if not np.isfinite(scaled).all():
         raise _divergent("the Gram matrix of its contexts does not converge")
     if eigh(scaled, eigvals_only=True)[0] < -_ROUNDING * len(g):
@@ -343,19 +413,21 @@ def context_gram(tensors, alpha, s):
     return g
 
 
-def spectral_radius(tensors, s):
+def spectral_radius(tensors, s, recursion):
     """Largest |eigenvalue| of E, the derivative of F at S.
 
-    E is block triangular in pairs of strongly connected components, and a block of two
-    has at most the geometric mean of the radii of its components: only pairs of one
-    component count.
+    E is block triangular in pairs of strongly connected components, and the radius of
+    a block of two components is at most the geometric mean of their own radii, so only
+    pairs of states within one component count.
 
     Parameters
     ----------
     tensors : sequence of tensors
-        Transition tensors, one a node label.
+        Transition tensors, one per node label.
     s : ndarray of float64, shape (n, n)
         Gram matrix of all trees.
+    recursion : Recursion
+        That of the tensors.
 
     Returns
     -------
@@ -363,8 +435,8 @@ def spectral_radius(tensors, s):
     """
     n = len(s)
     step = _Step(tensors, tensors, s)
-    pairs = recursion(tensors).pairs
-    unit = _units(s)[pairs]
+    pairs = recursion.pairs
+    unit = _entry_sizes(s)[pairs]
     if len(unit) == 0:
         return 0.0
 
@@ -382,12 +454,12 @@ def spectral_radius(tensors, s):
 
 
 def _leading_value(matvec, v):
-    """Leading eigenvalue of a map that keeps positive semidefinite matrices such.
+    """Leading eigenvalue of a map that preserves positive semidefinite matrices.
 
-    By the theorem of Krein and Rutman it is real and not negative, and a positive
-    definite matrix to start from has a share of its eigenvector. Arnoldi's method by
-    hand: ARPACK goes on from random vectors where a Krylov space is exhausted, which
-    small automata do.
+    By the theorem of Krein and Rutman it is real and nonnegative, and a positive
+    definite start has a component along its eigenvector. Arnoldi's method is written
+    out because ARPACK continues from random vectors where a Krylov space is exhausted,
+    which happens for small automata.
     """
     value = 0.0
     for _ in range(_KRYLOV_RESTARTS):
