@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from lpcfg_sk.parsing._brackets import flat_brackets
+from lpcfg_sk.parsing import flat_brackets
 
 __all__ = ["MemberGroup", "group_members", "prepare", "unfrozen"]
 

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from lpcfg_sk.ensemble._voting import VotingParser
-from lpcfg_sk.parsing._parser import BRACKET_PENALTY
+from lpcfg_sk.parsing import BRACKET_PENALTY
 
 __all__ = ["make_ensemble"]
 

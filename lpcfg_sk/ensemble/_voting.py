@@ -10,14 +10,15 @@ from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._validation import N_JOBS, Interval, fit_context
 from lpcfg_sk.ensemble._members import group_members, prepare, unfrozen
 from lpcfg_sk.exceptions import ParseFailureWarning
-from lpcfg_sk.parsing._brackets import (
+from lpcfg_sk.parsing import (
+    BRACKET_PENALTY,
     Brackets,
     BracketTable,
+    assemble,
     bracket_frame,
     bracket_tree,
+    map_sentences,
 )
-from lpcfg_sk.parsing._charts import map_sentences
-from lpcfg_sk.parsing._parser import BRACKET_PENALTY, assemble
 from lpcfg_sk.treebank import check_sample_weight, check_treebank
 
 __all__ = ["VotingParser"]
@@ -374,8 +375,7 @@ def _union(tables):
         tags_of.append(
             np.array([tags.setdefault(t, len(tags)) for t in table.tag_names], int)
         )
-    empty = np.zeros(0, dtype=np.int32)
-    table = BracketTable(tuple(name for name, _ in names), tuple(tags), *([empty] * 5))
+    table = BracketTable(tuple(name for name, _ in names), tuple(tags), None, None)
     return table, brackets_of, tags_of
 
 

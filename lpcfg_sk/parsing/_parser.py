@@ -1,30 +1,25 @@
 """From sentences to trees: charts, decoders and the tree of last resort."""
 
 import warnings
+from functools import cached_property
 
 import numpy as np
 
+from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._decode import subtree_sizes
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk.exceptions import TreebankWarning
-from lpcfg_sk.parsing._brackets import (
+from lpcfg_sk.parsing._bracket_marginals import (
     BracketTable,
     bracket_frame,
     bracket_marginals,
     bracket_tree,
     flat_brackets,
 )
-from lpcfg_sk.parsing._charts import (
-    ChartModel,
-    SentenceCharts,
-    map_sentences,
-    span_bounds,
-)
-from lpcfg_sk.parsing._decoders import TREE_DECODERS
-from lpcfg_sk.parsing._kbest import kbest_items
+from lpcfg_sk.parsing._charts import ChartModel, SentenceCharts, map_sentences
+from lpcfg_sk.parsing._decoders import TREE_DECODERS, kbest_items
 from lpcfg_sk.parsing._pruning import ChartPruner
-from lpcfg_sk.treebank._binarize import unbinarize
-from lpcfg_sk.treebank._labels import BARE, encode_label
+from lpcfg_sk.treebank import BARE, encode_label, unbinarize
 
 #: λ of minimum-Bayes-risk decoding: about half of the F1 to be expected.
 BRACKET_PENALTY = 0.43
@@ -79,6 +74,11 @@ class Parser:
         self.labels = pruner.grammar.nonterminals
         self.brackets = BracketTable.from_labels(self.labels, binarized)
 
+    @cached_property
+    def _single_model(self):
+        """The model in single precision."""
+        return ChartModel(self.grammar, self.model.pruner, np.float32)
+
     def charts(self, treebank, *, open_class=True, quick=False):
         """Return the charts of a treebank's sentences.
 
@@ -97,11 +97,13 @@ class Parser:
         -------
         SentenceCharts
         """
-        model = self.model
-        if quick and not (self.signed or self.prunes_itself):
-            model = ChartModel(self.grammar, model.pruner, np.float32)
+        single = quick and not (self.signed or self.prunes_itself)
         charts = SentenceCharts(
-            model, treebank, open_class=open_class, quick=quick, exact=self.model
+            self._single_model if single else self.model,
+            treebank,
+            open_class=open_class,
+            quick=quick,
+            exact=self.model,
         )
         if charts.n_unknown_tags:
             one = charts.n_unknown_tags == 1

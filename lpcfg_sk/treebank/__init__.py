@@ -3,7 +3,14 @@
 from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
 from lpcfg_sk.treebank._delexicalize import delexicalize
 from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
-from lpcfg_sk.treebank._labels import LabelParts, LabelTable, decode_label, decode_table
+from lpcfg_sk.treebank._labels import (
+    BARE,
+    LabelParts,
+    LabelTable,
+    decode_label,
+    decode_table,
+    encode_label,
+)
 from lpcfg_sk.treebank._rarewords import RareWords
 from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._rule_index import RuleIndex, count_rules, leaf_tokens
@@ -29,6 +36,7 @@ from lpcfg_sk.treebank._validation import (
 from lpcfg_sk.treebank._writer import write_treebank
 
 __all__ = [
+    "BARE",
     "ENGLISH_HEAD_RULES",
     "LabelParts",
     "LabelTable",
@@ -49,6 +57,7 @@ __all__ = [
     "decode_label",
     "decode_table",
     "delexicalize",
+    "encode_label",
     "find_heads",
     "head_token",
     "leaf_tokens",
