@@ -90,8 +90,8 @@ def collect_brackets(n, item_offset, item_label, weight, chains, offset):
     places = 0
     for item in range(len(item_label)):
         a = item_label[item]
-        chains = leaf_offset if item < item_offset[n] else wide_offset
-        places += chains[a + 1] - chains[a]
+        chain_offset = leaf_offset if item < item_offset[n] else wide_offset
+        places += chain_offset[a + 1] - chain_offset[a]
     bracket = np.empty(places, dtype=np.int32)
     value = np.empty(places)
     order = np.empty(places)
