@@ -2,8 +2,8 @@
 
 An item is a nonterminal over a span. All derivations of the items of one span from
 children labelled (b, c) form a *group*: its edges are the pairs of child items at all
-split points, its applications the rules a → b c whose parent item is live. What the
-edges contribute is summed once per group, whatever the number of rules.
+split points, its applications the rules a → b c whose parent item is live. The edges
+are summed once per group, whatever the number of rules.
 """
 
 from typing import NamedTuple
@@ -131,7 +131,19 @@ def _doubled(table):
 
 @njit(nogil=True, cache=True)
 def _offsets(table, column, count, n_bins):
-    """Return where each bin begins when the first `count` rows are sorted by it."""
+    """Return where each bin begins when rows are sorted by bin.
+
+    Parameters
+    ----------
+    table : ndarray of int32, shape (n_rows, n_columns)
+        The rows.
+    column : int
+        Column that holds the bin.
+    count : int
+        Number of rows that count, the first ones.
+    n_bins : int
+        Number of bins.
+    """
     offset = np.zeros(n_bins + 1, dtype=np.int64)
     for t in range(count):
         offset[table[t, column] + 1] += 1
@@ -142,9 +154,18 @@ def _offsets(table, column, count, n_bins):
 
 @njit(nogil=True, cache=True)
 def _sorted_by(table, column, offset, before):
-    """Return row numbers sorted by their bin, those of one bin in their order.
+    """Return row numbers stably sorted by their bin.
 
-    The order is that of `before`, or that of the table where it is empty.
+    Parameters
+    ----------
+    table : ndarray of int32, shape (n_rows, n_columns)
+        The rows.
+    column : int
+        Column that holds the bin.
+    offset : ndarray of int64, shape (n_bins + 1,)
+        Where each bin begins.
+    before : ndarray of int64
+        Row numbers in their order before; empty for the order of the table.
     """
     place = offset.copy()
     order = np.empty(offset[-1], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Outside values of the pruning PCFG, and the items that are worth keeping."""
+"""Outside values of the pruning PCFG, and the items that reach a threshold."""
 
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ def _pass_down(x, weights, b, inside, right, outside):
 
 
 class CoarseOutside(NamedTuple):
-    """What the outside pass fills.
+    """Results of the outside pass.
 
     Attributes
     ----------

@@ -129,7 +129,7 @@ def _best_splits(n, gain, split):
             j = i + width
             span = span_index(i, j, n)
             top = -math.inf
-            # Where no sum is a number, any split will do, but there has to be one.
+            # Where all sums are NaN, any split serves, but there has to be one.
             split[span] = i + 1
             for k in range(i + 1, j):
                 value = best[span_index(i, k, n)] + best[span_index(k, j, n)]

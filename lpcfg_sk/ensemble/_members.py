@@ -1,4 +1,4 @@
-"""Members of an ensemble: what they share in training and in parsing."""
+"""Members of an ensemble, and the work that they share."""
 
 import operator
 

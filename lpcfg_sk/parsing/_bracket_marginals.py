@@ -13,7 +13,7 @@ from lpcfg_sk.treebank import decode_table
 
 
 class BracketTable(NamedTuple):
-    """What the nonterminals of a grammar stand for in original trees.
+    """Original labels that the nonterminals of a grammar stand for.
 
     A label that occurs twice in one unary chain is two brackets.
 
@@ -89,7 +89,7 @@ def bracket_marginals(table, n, item_offset, item_label, posterior):
     Parameters
     ----------
     table : BracketTable
-        What the nonterminals stand for.
+        Brackets of the nonterminals.
     n : int
         Number of words.
     item_offset, item_label : ndarray
@@ -145,7 +145,7 @@ def flat_brackets(table, root, wide, leaves):
     Parameters
     ----------
     table : BracketTable
-        What the nonterminals stand for.
+        Brackets of the nonterminals.
     root : int
         Nonterminal over the whole sentence.
     wide : bool

@@ -181,9 +181,9 @@ class ChartModel:
         words : ndarray of int32
             Words in ids of the model's grammar, -1 for unknown ones.
         name : str
-            What to call the sentence in an error message.
+            Name of the sentence in error messages.
         outside : bool, default=True
-            Whether outside vectors and marginals are wanted.
+            Whether to compute outside vectors and marginals.
 
         Returns
         -------
@@ -302,7 +302,7 @@ class SentenceCharts:
         Sentences; their trees are ignored.
     open_class : bool, default=True
         Whether a word that the grammar does not know, or not with its given tag, is
-        taken as one of the open classes. Else its sentence has no tree.
+        treated as an open-class word. Otherwise its sentence has no tree.
     quick : bool, default=False
         Whether values that are right up to about the threshold of the pruner suffice.
     exact : ChartModel, default=None

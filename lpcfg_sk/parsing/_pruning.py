@@ -24,16 +24,16 @@ from lpcfg_sk._kernels._coarse_inside import (
     word_rules,
 )
 from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside, live_items
-from lpcfg_sk._ragged import offsets
+from lpcfg_sk._ragged import offsets, read_only
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.treebank import decode_label
 
-# Shares of the threshold. A label is left out of the inside pass where its value times
-# its frequency is below this share of the span's largest;
+# Shares of the threshold. The inside pass leaves out a label whose value times its
+# frequency is below this share of the largest one of the span,
 _BEAM = 0.1
-# items with a smaller marginal hand no mass down in the outside pass;
+# the outside pass hands no mass down from items with a smaller marginal,
 _FLOOR = 0.1
-# edges and rule applications with a smaller marginal are left out of the forest.
+# and the forest leaves out edges and rule applications with a smaller marginal.
 _RULE_SHARE = 0.1
 
 # A threshold that leaves no tree is lowered by this factor, in the end to zero.
@@ -51,8 +51,8 @@ class PrunedChart(NamedTuple):
     forest : Forest or None
         Items and their derivations; None where the sentence has no parse.
     as_unknown : ndarray of bool, shape (n,)
-        Words that are taken as unknown ones, because they are, or because they never
-        have the tag that was given.
+        Words that are treated as unknown, because they are, or because they never
+        have the given tag.
     live : LiveItems or None
         The items that reach the threshold, with their values under the pruner's
         grammar; None where the sentence has no parse.
@@ -105,8 +105,9 @@ class ChartPruner:
                         f"the pruning grammar has negative {name} parameters"
                     )
         else:
-            weight = np.ones(len(arrays.rule_parent))
-            lexical = np.ones(len(arrays.lex_label))
+            # Read-only as those of a grammar, so that kernels are compiled once.
+            weight = read_only(np.ones(len(arrays.rule_parent)))
+            lexical = read_only(np.ones(len(arrays.lex_label)))
             root = np.ones(len(arrays.root_label))
         self.rules = rule_tables(arrays, weight)
         self.tables = coarse_tables(arrays, weight, root)
@@ -134,15 +135,11 @@ class ChartPruner:
     def encode_tags(self, treebank):
         """Translate the given tags of all tokens, -1 where there is none."""
         tags, place = np.unique(treebank.tag, return_inverse=True)
-        known = [
-            -1
-            if tag < 0
-            else self.tag_names.get(
-                _lowest(treebank.labels[tag], treebank.binarized), -1
-            )
-            for tag in tags.tolist()
-        ]
-        return np.array(known, dtype=np.int32)[place]
+        known = np.full(len(tags), -1, dtype=np.int32)
+        for i in np.flatnonzero(tags >= 0).tolist():
+            name = _lowest(treebank.labels[tags[i]], treebank.binarized)
+            known[i] = self.tag_names.get(name, -1)
+        return known[place]
 
     def chart(self, words, tags, name="the sentence"):
         """Make the chart of one sentence.
@@ -154,7 +151,7 @@ class ChartPruner:
         tags : ndarray of int32
             Given tags from :meth:`encode_tags`, -1 for none.
         name : str
-            What to call the sentence in an error message.
+            Name of the sentence in error messages.
 
         Returns
         -------
@@ -168,7 +165,7 @@ class ChartPruner:
             forest = None if live is None else self._forest(n, live, threshold, name)
             if forest is not None or threshold == 0.0:
                 return PrunedChart(n, forest, as_unknown, likely)
-            # Without any mass it was the beam that cut all trees, or there are none.
+            # If no mass is left, the beam cut all trees, or there are none.
             lower = live is not None and threshold > _LOWEST
             threshold = threshold * _LOWER if lower else 0.0
             live = self._live(leaf.copy(), threshold)
@@ -259,9 +256,10 @@ class ChartPruner:
         Returns
         -------
         root : int
-            The likeliest root over several words; over one word if all roots are.
+            The likeliest root that can stand over several words; where there is none,
+            the likeliest root over one word.
         wide : bool
-            Whether the root is one over several words.
+            Whether the root can stand over several words.
         leaves : ndarray of int32
             The likeliest label over each word.
         """
@@ -270,11 +268,11 @@ class ChartPruner:
         root = np.zeros_like(self._root)
         root[self.tables.wide_label] = self._root[self.tables.wide_label]
         wide = bool(root.any())
-        top = int(np.argmax(root if wide else self._root))
-        return top, wide, likeliest.astype(np.int32)
+        likeliest_root = int(np.argmax(root if wide else self._root))
+        return likeliest_root, wide, likeliest.astype(np.int32)
 
     def check_memory(self, needed, n, name):
-        """Refuse a chart that would take more than `max_memory` bytes."""
+        """Raise ChartMemoryError if a chart needs more than `max_memory` bytes."""
         if needed <= self.max_memory:
             return
         advice = (
@@ -300,8 +298,8 @@ def _lowest(label, binarized):
 def unknown_weights(arrays):
     """Return weights of the words that make up the unknown word.
 
-    Every known word counts the same, whatever its frequency, so that labels with many
-    different words (open classes) take most of the mass.
+    Every known word has the same weight, whatever its frequency, so that labels with
+    many different words (open classes) get most of the mass.
     """
     n_words = len(arrays.word_offset) - 1
     word = np.repeat(np.arange(n_words), np.diff(arrays.word_offset))
