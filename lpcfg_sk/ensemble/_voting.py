@@ -186,7 +186,7 @@ class VotingParser(ParserMixin, _BaseComposition):
         for name, member in members:
             if not (hasattr(member, "fit") and hasattr(member, "predict")):
                 raise TypeError(
-                    f"member {name!r} is not a parser; use make_parser(...), a learner, "
+                    f"member {name!r} is no parser; use make_parser(...), a learner, "
                     "or 'drop'"
                 )
         self._shares()
