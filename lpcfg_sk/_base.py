@@ -1,7 +1,9 @@
-"""What all learners of L-PCFGs share: everything but learning."""
+"""Base of the learners of L-PCFGs: parsing, scoring and sampling."""
 
+import operator
 import warnings
 from numbers import Integral, Real
+from weakref import WeakKeyDictionary
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -11,18 +13,19 @@ from lpcfg_sk._validation import N_JOBS, Interval, StrOptions
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import posterior_vectors
 from lpcfg_sk.metrics import f1_score
-from lpcfg_sk.parsing._charts import chart_log_probs, chart_marginals
-from lpcfg_sk.parsing._parser import Parser
-from lpcfg_sk.treebank import check_treebank
-from lpcfg_sk.treebank._binarize import unbinarize
-from lpcfg_sk.treebank._transformer import TreebankTransformerMixin
+from lpcfg_sk.parsing import Parser, chart_log_probs, chart_marginals
+from lpcfg_sk.treebank import TreebankTransformerMixin, check_treebank, unbinarize
 
 #: Names of the decoders of all parsers.
 DECODERS = ("auto", "mbr", "max-marginal", "max-rule-product", "viterbi")
 
+# The last parser of each learner, with the objects it was made of. Not an attribute of
+# the learner: attributes are pickled, stored in model files, and compared.
+_PARSERS = WeakKeyDictionary()
+
 
 class ParserMixin:
-    """What a parser needs besides ``fit`` and ``predict``."""
+    """Methods of a parser other than ``fit`` and ``predict``."""
 
     def score(self, X, y=None, *, sample_weight=None):
         """Labelled F1 of the predicted trees.
@@ -39,9 +42,9 @@ class ParserMixin:
         Returns
         -------
         f1 : float
-            Between 0 and 1, over all brackets, as EVALB counts them, but for
-            sentences whose predicted words are not the gold ones: these count as
-            wrong, whereas EVALB leaves them out.
+            Between 0 and 1, over all brackets, as EVALB counts them. Sentences whose
+            predicted words differ from the gold ones count as wrong, whereas EVALB
+            leaves them out.
         """
         X = self._check_sentences(X)
         gold = check_treebank(X if y is None else y, estimator=self, parsed=True)
@@ -72,7 +75,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
 
         - "max-marginal": the tree of the grammar with the largest sum of marginals;
         - "mbr": the brackets with the largest sum of P(X, i, j) − λ over the
-          original labels, whatever the grammar says of their combination;
+          original labels, whether or not the grammar allows their combination;
         - "max-rule-product": the tree with the largest product of rule posteriors;
         - "viterbi": the tree of the best derivation (no negative parameters);
         - "auto": "max-marginal" for grammars with negative parameters, else "mbr".
@@ -80,12 +83,12 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         Chart items with a smaller posterior under a plain treebank PCFG are left
         out. None (or 0) for full charts, which is exact and slow.
     max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take; a longer sentence raises
-        :class:`ChartMemoryError` before it is made.
+        Most bytes that the chart of one sentence may take; a chart that needs more
+        raises :class:`ChartMemoryError` before it is made.
     n_jobs : int, default=None
         Number of threads. Does not change a bit of the result.
     verbose : int, default=0
-        How much to say during long work.
+        How much to report during long computations.
 
     Attributes
     ----------
@@ -125,7 +128,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def _set_model(self, grammar, coarse, treebank):
-        """Take what was learnt from a treebank.
+        """Set the attributes that were learnt from a treebank.
 
         Parameters
         ----------
@@ -133,7 +136,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
             The model.
         coarse : LPCFG
             Plain PCFG of the same trees.
-        treebank : Treebank, or what else knows whether trees were `binarized`
+        treebank : Treebank, ShardedTreebank, or object with `binarized`
             The training trees.
         """
         self.grammar_ = grammar
@@ -143,15 +146,30 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
     # -- parsing ---------------------------------------------------------------
 
     def _parser(self):
+        """Return the parser of the fitted grammar, made once per fit and settings."""
         check_is_fitted(self)
-        return Parser(
+        made_of = (
             self.grammar_,
             self.coarse_,
-            binarized=self.binarized_,
-            decoder=self.decoder,
-            prune=self.prune,
-            max_memory=self.max_memory,
+            self.binarized_,
+            self.decoder,
+            self.prune,
+            self.max_memory,
         )
+        known, parser = _PARSERS.get(self, ((), None))
+        if parser is None or not all(map(operator.is_, made_of, known)):
+            grammar, coarse, binarized, decoder, prune, max_memory = made_of
+            parser = Parser(
+                grammar,
+                coarse,
+                binarized=binarized,
+                decoder=decoder,
+                prune=prune,
+                max_memory=max_memory,
+            )
+            # Threads that share a learner replace the pair as a whole.
+            _PARSERS[self] = made_of, parser
+        return parser
 
     def predict(self, X):
         """Parse sentences.
@@ -159,20 +177,20 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
-            What is parsed are the words; a token given with a tag keeps it.
+            Only the words are parsed; a token that is given with a tag keeps it.
 
         Returns
         -------
         trees : Treebank
-            One tree a row over the original tokens, not binarised. A sentence
+            One tree per row over the original tokens, not binarised. A sentence
             without a parse has a flat tree, and is counted in one
             :class:`ParseFailureWarning`.
 
         Notes
         -----
         Marginals that only choose brackets ("mbr", "max-marginal") are computed in
-        single precision where no parameter is negative; what :meth:`marginals` and
-        :meth:`span_marginals` return is in double.
+        single precision where no parameter is negative; :meth:`marginals` and
+        :meth:`span_marginals` compute in double precision.
         """
         X = self._check_sentences(X)
         trees, failed = self._parser().predict(X, n_jobs=self.n_jobs)
@@ -194,19 +212,19 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
-            What is parsed are the words.
+            Only the words are parsed.
 
         Returns
         -------
         frames : list of DataFrame
-            One a sentence, with the columns label, start, end, marginal, and tag,
+            One per sentence, with the columns label, start, end, marginal, and tag,
             which is True for the tag of a word. For grammars with negative
             parameters the magnitudes of the posteriors, rescaled so that the items
             of the sentence sum to 2n − 1.
 
         Notes
         -----
-        A word that the grammar does not know is taken as one of the open classes, as in
+        A word that the grammar does not know is treated as an open-class word, as in
         :meth:`predict`, whereas :meth:`marginals` and :meth:`sentence_log_prob` give
         its sentence no tree.
 
@@ -222,7 +240,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
-            What is parsed are the words.
+            Only the words are parsed.
         normalize : bool, default=False
             Whether to divide by the probability of the sentence, which makes them
             posterior probabilities. The undivided ones underflow for long sentences.
@@ -230,14 +248,14 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         Returns
         -------
         frames : list of DataFrame
-            One a sentence, with the columns label, start, end, marginal; the items
+            One per sentence, with the columns label, start, end, marginal; the items
             are those that pruning leaves.
 
         Notes
         -----
         A sentence with a word that the grammar does not know has no tree here;
-        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` take such a
-        word as one of the open classes instead.
+        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
+        word as an open-class word instead.
 
         On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
         ``parser[-1].marginals(parser[:-1].transform(X))``.
@@ -252,7 +270,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
-            What is parsed are the words.
+            Only the words are parsed.
         k : int, default=10
             Number of trees; a sentence with fewer derivations has fewer.
 
@@ -266,7 +284,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
 
         Notes
         -----
-        A word that the grammar does not know is taken as one of the open classes, as in
+        A word that the grammar does not know is treated as an open-class word, as in
         :meth:`predict`, whereas :meth:`marginals` and :meth:`sentence_log_prob` give
         its sentence no tree. The score then holds the weight of the open classes where
         the probability of the word would be.
@@ -306,7 +324,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
-            What is parsed are the words.
+            Only the words are parsed.
 
         Returns
         -------
@@ -317,8 +335,8 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         Notes
         -----
         A sentence with a word that the grammar does not know has no tree here;
-        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` take such a
-        word as one of the open classes instead.
+        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
+        word as an open-class word instead.
 
         On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
         ``parser[-1].sentence_log_prob(parser[:-1].transform(X))``.
@@ -357,7 +375,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         Returns
         -------
         treebank : Treebank
-            `X` with the block ``"vectors"``, one row a node.
+            `X` with the block ``"vectors"``, one row per node.
         """
         check_is_fitted(self)
         X = check_treebank(
@@ -369,7 +387,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
             block_names={**X.block_names, "vectors": None},
         )
 
-    # -- manners of scikit-learn ---------------------------------------------------
+    # -- scikit-learn conventions ------------------------------------------------
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "grammar_")

@@ -2,8 +2,8 @@
 
 An item is a nonterminal over a span. All derivations of the items of one span from
 children labelled (b, c) form a *group*: its edges are the pairs of child items at all
-split points, its applications the rules a → b c whose parent item is live. What the
-edges contribute is summed once a group, whatever the number of rules.
+split points, its applications the rules a → b c whose parent item is live. The edges
+are summed once per group, whatever the number of rules.
 """
 
 from typing import NamedTuple
@@ -11,18 +11,50 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
+from lpcfg_sk._kernels._chart_spans import power_of_two, span_count, span_index
+
+
+class LiveItems(NamedTuple):
+    """The items of one sentence with their values under a plain PCFG.
+
+    Attributes
+    ----------
+    offset : ndarray of int64, shape (n_spans + 1,)
+        Span s has the items ``offset[s]:offset[s + 1]``.
+    label : ndarray of int32, shape (n_items,)
+        Nonterminals.
+    inside, outside : ndarray of float64, shape (n_items,)
+        Scaled values; their product is the marginal, in the scale of `total`.
+    exponent : ndarray of int32, shape (n_spans,)
+        Power of two of each span.
+    total : float
+        Scaled probability of the sentence.
+    """
+
+    offset: np.ndarray
+    label: np.ndarray
+    inside: np.ndarray
+    outside: np.ndarray
+    exponent: np.ndarray
+    total: float
+
+    @property
+    def posterior(self):
+        """Marginals divided by the probability of the sentence."""
+        return self.inside * self.outside / self.total
 
 
 class RuleTables(NamedTuple):
-    """Binary rules by the pair of their children.
+    """Binary rules of a plain PCFG by the pair of their children.
 
     Pair p stands for the children ``pair_left[p], pair_right[p]`` and has the rules
     ``pair_rule[pair_rule_offset[p]:pair_rule_offset[p + 1]]``; `pair_slots` is a hash
-    table of the pairs.
+    table of the pairs. `n_labels` is the number of nonterminals.
     """
 
+    n_labels: int
     rule_parent: np.ndarray
+    rule_weight: np.ndarray
     pair_left: np.ndarray
     pair_right: np.ndarray
     pair_rule_offset: np.ndarray
@@ -99,7 +131,19 @@ def _doubled(table):
 
 @njit(nogil=True, cache=True)
 def _offsets(table, column, count, n_bins):
-    """Return where each bin begins when the first `count` rows are sorted by it."""
+    """Return where each bin begins when rows are sorted by bin.
+
+    Parameters
+    ----------
+    table : ndarray of int32, shape (n_rows, n_columns)
+        The rows.
+    column : int
+        Column that holds the bin.
+    count : int
+        Number of rows that count, the first ones.
+    n_bins : int
+        Number of bins.
+    """
     offset = np.zeros(n_bins + 1, dtype=np.int64)
     for t in range(count):
         offset[table[t, column] + 1] += 1
@@ -110,9 +154,18 @@ def _offsets(table, column, count, n_bins):
 
 @njit(nogil=True, cache=True)
 def _sorted_by(table, column, offset, before):
-    """Return row numbers sorted by their bin, those of one bin in their order.
+    """Return row numbers stably sorted by their bin.
 
-    The order is that of `before`, or that of the table where it is empty.
+    Parameters
+    ----------
+    table : ndarray of int32, shape (n_rows, n_columns)
+        The rows.
+    column : int
+        Column that holds the bin.
+    offset : ndarray of int64, shape (n_bins + 1,)
+        Where each bin begins.
+    before : ndarray of int64
+        Row numbers in their order before; empty for the order of the table.
     """
     place = offset.copy()
     order = np.empty(offset[-1], dtype=np.int64)
@@ -134,30 +187,39 @@ def _taken(table, column, positions):
 
 
 @njit(nogil=True, cache=True)
-def build_forest(
-    n,
-    live_offset,
-    live_label,
-    live_inside,
-    live_outside,
-    exponent,
-    n_labels,
-    rules,
-    rule_weight,
-    threshold,
-    limit,
-):
-    """Connect the live labels of all spans, leaving out what is not worth it.
+def build_forest(n, live, rules, threshold, limit):
+    """Connect the live labels of all spans, except for unlikely derivations.
 
-    Span s has the live labels ``live_label[live_offset[s]:live_offset[s + 1]]``, with
-    their inside and outside values, scaled as in ``_chart_inside``. An edge, and a
-    rule application, is kept if its own marginal reaches `threshold`, or if it is the
-    best one of its group or parent: a label that can be derived from live ones stays
-    derivable. Groups are sorted by (width, child labels), so that the tensors of a
-    rule are used several times in a row. Returns whether the forest stayed within
-    `limit` bytes, and the forest (an unusable part of it where it did not).
+    An edge, or a rule application, is kept if its own marginal reaches `threshold`, or
+    if it is the best one of its group or parent: a label that can be derived from live
+    ones stays derivable. Groups are sorted by (width, child labels), so that the
+    tensors of a rule are used several times in a row.
+
+    Parameters
+    ----------
+    n : int
+        Number of words.
+    live : LiveItems
+        Live labels of all spans, with their values.
+    rules : RuleTables
+        Rules and their weights.
+    threshold : float
+        Smallest marginal of an edge or a rule application, in the scale of
+        ``live.total``.
+    limit : int
+        Most bytes that the forest may take.
+
+    Returns
+    -------
+    fits : bool
+        Whether the forest stayed within the limit.
+    forest : Forest
+        An unusable part of it where it did not.
     """
-    n_spans = n * (n + 1) // 2
+    live_offset, live_label = live.offset, live.label
+    live_inside, live_outside, exponent = live.inside, live.outside, live.exponent
+    n_labels, rule_weight = rules.n_labels, rules.rule_weight
+    n_spans = span_count(n)
     n_pairs = len(rules.pair_left)
     item_offset = np.zeros(n_spans + 1, dtype=np.int64)
     item_label = np.empty(len(live_label), dtype=np.int32)

@@ -3,38 +3,104 @@
 Figure 5 of the L-PCFG paper. Every span carries one power of two: the stored inside
 vector of an item is the true one over ``2 ** exponent[span]``, the stored outside
 vector the true one over ``2 ** (exponent[whole sentence] - exponent[span])``. Their
-product is then the marginal in the scale of the sentence's total, no exponent is ever
-looked for twice, and scaling changes no bit of a mantissa.
+product is then the marginal in the scale of the sentence's total, and scaling changes
+no bit of a mantissa.
 
-Vectors and tensors are of one floating type, double or single, and so are all sums.
+Vectors and tensors have one floating type, double or single, and so have all sums.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_spans import power_of_two
+from lpcfg_sk._kernels._chart_spans import power_of_two, spans_of_width
 from lpcfg_sk._kernels._math import REASSOC
 
 
+class Tensors(NamedTuple):
+    """Rule tensors of a model, for the rules of a forest.
+
+    Attributes
+    ----------
+    rule_offset : ndarray of int64, shape (n_rules,)
+        Where the tensor of each rule begins; -1 where the model lacks the rule.
+    binary : ndarray of float
+        All tensors, one after the other, each row-major.
+    largest : int
+        Upper bound of m_b · m_c over all rules a → b c.
+    """
+
+    rule_offset: np.ndarray
+    binary: np.ndarray
+    largest: int
+
+
+class Lexicon(NamedTuple):
+    """Lexical vectors of a model.
+
+    Attributes
+    ----------
+    word_offset : ndarray of int64, shape (n_words + 1,)
+        Word x has the entries ``word_offset[x]:word_offset[x + 1]``.
+    label : ndarray of int32, shape (n_entries,)
+        Nonterminal of each entry, increasing within a word.
+    offset : ndarray of int64, shape (n_entries + 1,)
+        Entry e has the vector ``lexical[offset[e]:offset[e + 1]]``.
+    lexical : ndarray of float
+        Vectors of all entries.
+    unknown_offset : ndarray of int64, shape (n_nonterminals + 1,)
+        Where the vector of the unknown word under each nonterminal begins.
+    unknown : ndarray of float
+        Vectors of the unknown word.
+    """
+
+    word_offset: np.ndarray
+    label: np.ndarray
+    offset: np.ndarray
+    lexical: np.ndarray
+    unknown_offset: np.ndarray
+    unknown: np.ndarray
+
+
+class ItemVectors(NamedTuple):
+    """One vector per item of a forest.
+
+    Attributes
+    ----------
+    offset : ndarray of int64, shape (n_items + 1,)
+        Item t has the vector ``values[offset[t]:offset[t + 1]]``.
+    values : ndarray of float
+        All vectors, scaled.
+    exponent : ndarray of int32, shape (n_spans,)
+        Power of two of each span.
+    """
+
+    offset: np.ndarray
+    values: np.ndarray
+    exponent: np.ndarray
+
+
 @njit(nogil=True, cache=True)
-def fill_leaves(
-    forest,
-    words,
-    word_offset,
-    lex_label,
-    lex_offset,
-    lexical,
-    unknown_offset,
-    unknown,
-    vector_offset,
-    inside,
-):
-    """Copy the lexical vectors c∞ of the width-1 items; unknown words have id -1.
+def fill_leaves(forest, words, lexicon, vectors):
+    """Copy the lexical vectors c∞ of the width-1 items.
 
     A label that the word lacks has the vector zero.
+
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentence.
+    words : ndarray of int32, shape (n,)
+        Words, -1 for unknown ones.
+    lexicon : Lexicon
+        Vectors of the model.
+    vectors : ItemVectors
+        Its `values` are filled.
     """
+    word_offset, lex_label = lexicon.word_offset, lexicon.label
+    vector_offset, inside = vectors.offset, vectors.values
     n = len(words)
     for span in range(n):
         word = words[span]
@@ -42,8 +108,8 @@ def fill_leaves(
             label = forest.item_label[item]
             out = inside[vector_offset[item] : vector_offset[item + 1]]
             if word < 0:
-                begin = unknown_offset[label]
-                out[:] = unknown[begin : begin + len(out)]
+                begin = lexicon.unknown_offset[label]
+                out[:] = lexicon.unknown[begin : begin + len(out)]
                 continue
             low, high = word_offset[word], word_offset[word + 1]
             while low < high:
@@ -53,7 +119,8 @@ def fill_leaves(
                 else:
                     high = middle
             if low < word_offset[word + 1] and lex_label[low] == label:
-                out[:] = lexical[lex_offset[low] : lex_offset[low + 1]]
+                begin, end = lexicon.offset[low], lexicon.offset[low + 1]
+                out[:] = lexicon.lexical[begin:end]
             else:
                 out[:] = 0.0
 
@@ -75,7 +142,17 @@ def _rescale(values, exponent, span):
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)
 def _add_outer(total, left, right, factor):
-    """Add factor · left ⊗ right."""
+    """Add factor · left ⊗ right.
+
+    Parameters
+    ----------
+    total : ndarray of float, shape (m_left * m_right,)
+        Added to, row-major.
+    left, right : ndarray of float
+        Inside vectors of the children.
+    factor : float
+        Scale of the edge.
+    """
     m = len(right)
     for j in range(len(left)):
         x = factor * left[j]
@@ -108,34 +185,80 @@ def _add_transposed_product(matrix, vector, out):
 
 
 @njit(nogil=True, cache=True)
-def inside(forest, n, vector_offset, rule_offset, binary, largest, vectors, exponent):
+def edge_factor(forest, exponent, edge, reference):
+    """Return the scale of an edge relative to that of its span.
+
+    Parameters
+    ----------
+    forest : Forest
+        Edges of the sentence.
+    exponent : ndarray of int32, shape (n_spans,)
+        Power of two of each span.
+    edge : int
+        The edge.
+    reference : int
+        Exponent of the span.
+    """
+    return power_of_two(
+        exponent[forest.item_span[forest.edge_left[edge]]]
+        + exponent[forest.item_span[forest.edge_right[edge]]]
+        - reference
+    )
+
+
+@njit(nogil=True, cache=True)
+def set_references(forest, width, n, exponent):
+    """Set the exponent of each span of one width to the largest of its edges.
+
+    Parameters
+    ----------
+    forest : Forest
+        Edges of the sentence.
+    width : int
+        Width of the spans.
+    n : int
+        Number of words.
+    exponent : ndarray of int32, shape (n_spans,)
+        Power of two of each span; those of narrower spans are known.
+    """
+    for span in spans_of_width(width, n):
+        exponent[span] = -(1 << 30)
+    for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
+        reference = exponent[forest.group_span[g]]
+        for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
+            reference = max(
+                reference,
+                exponent[forest.item_span[forest.edge_left[e]]]
+                + exponent[forest.item_span[forest.edge_right[e]]],
+            )
+        exponent[forest.group_span[g]] = reference
+
+
+@njit(nogil=True, cache=True)
+def inside(forest, n, tensors, alpha):
     """Fill the inside vectors of all wider items from those of the leaves.
 
-    ``rule_offset[r]`` is where the tensor of rule r begins, -1 where the model lacks
-    the rule; `largest` bounds m_b · m_c. `exponent` must be zero on entry.
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentence.
+    n : int
+        Number of words.
+    tensors : Tensors
+        Rules of the model.
+    alpha : ItemVectors
+        Inside vectors; those of wider items, and the exponents, are zero on entry.
     """
-    outer = np.empty(largest, dtype=vectors.dtype)
+    vector_offset, vectors, exponent = alpha.offset, alpha.values, alpha.exponent
+    rule_offset, binary = tensors.rule_offset, tensors.binary
+    outer = np.empty(tensors.largest, dtype=vectors.dtype)
     for span in range(n):
         begin = vector_offset[forest.item_offset[span]]
         end = vector_offset[forest.item_offset[span + 1]]
         _rescale(vectors[begin:end], exponent, span)
-    next_span = n
     for width in range(2, n + 1):
-        spans = range(next_span, next_span + n - width + 1)
-        next_span = spans.stop
-        first, last = forest.level_offset[width], forest.level_offset[width + 1]
-        for span in spans:
-            exponent[span] = -(1 << 30)
-        for g in range(first, last):
-            reference = exponent[forest.group_span[g]]
-            for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
-                reference = max(
-                    reference,
-                    exponent[forest.item_span[forest.edge_left[e]]]
-                    + exponent[forest.item_span[forest.edge_right[e]]],
-                )
-            exponent[forest.group_span[g]] = reference
-        for g in range(first, last):
+        set_references(forest, width, n, exponent)
+        for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
             reference = exponent[forest.group_span[g]]
             e = forest.edge_offset[g]
             size = (
@@ -149,9 +272,7 @@ def inside(forest, n, vector_offset, rule_offset, binary, largest, vectors, expo
             total[:] = 0.0
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
-                shift = exponent[forest.item_span[left]] - reference
-                shift += exponent[forest.item_span[right]]
-                factor = vectors.dtype.type(power_of_two(shift))
+                factor = vectors.dtype.type(edge_factor(forest, exponent, e, reference))
                 _add_outer(
                     total,
                     vectors[vector_offset[left] : vector_offset[left + 1]],
@@ -165,7 +286,7 @@ def inside(forest, n, vector_offset, rule_offset, binary, largest, vectors, expo
                 item = forest.app_parent[a]
                 out = vectors[vector_offset[item] : vector_offset[item + 1]]
                 _add_product(binary[begin : begin + size * len(out)], total, out)
-        for span in spans:
+        for span in spans_of_width(width, n):
             begin = vector_offset[forest.item_offset[span]]
             end = vector_offset[forest.item_offset[span + 1]]
             if begin == end:
@@ -175,11 +296,25 @@ def inside(forest, n, vector_offset, rule_offset, binary, largest, vectors, expo
 
 
 @njit(nogil=True, cache=True)
-def outside(
-    forest, n, vector_offset, rule_offset, binary, largest, inside, exponent, vectors
-):
-    """Fill the outside vectors of all items from those of the root items."""
-    gathered = np.empty(largest, dtype=vectors.dtype)
+def outside(forest, n, tensors, alpha, beta):
+    """Fill the outside vectors of all items from those of the root items.
+
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentence.
+    n : int
+        Number of words.
+    tensors : Tensors
+        Rules of the model.
+    alpha : ItemVectors
+        Inside vectors.
+    beta : ndarray of float, as long as ``alpha.values``
+        Outside vectors; only those of the root items are not zero on entry.
+    """
+    vector_offset, inside, exponent = alpha.offset, alpha.values, alpha.exponent
+    rule_offset, binary, vectors = tensors.rule_offset, tensors.binary, beta
+    gathered = np.empty(tensors.largest, dtype=vectors.dtype)
     for width in range(n, 1, -1):
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
             e = forest.edge_offset[g]
@@ -199,16 +334,14 @@ def outside(
                 if begin < 0:
                     continue
                 item = forest.app_parent[a]
-                beta = vectors[vector_offset[item] : vector_offset[item + 1]]
+                above = vectors[vector_offset[item] : vector_offset[item + 1]]
                 _add_transposed_product(
-                    binary[begin : begin + size * len(beta)], beta, total
+                    binary[begin : begin + size * len(above)], above, total
                 )
             reference = exponent[forest.group_span[g]]
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
-                shift = exponent[forest.item_span[left]] - reference
-                shift += exponent[forest.item_span[right]]
-                factor = vectors.dtype.type(power_of_two(shift))
+                factor = vectors.dtype.type(edge_factor(forest, exponent, e, reference))
                 _pass_down(
                     total,
                     factor,
@@ -221,7 +354,19 @@ def outside(
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)
 def _pass_down(matrix, factor, left, right, beta_left, beta_right):
-    """Add what a parent's matrix M = βᵀT hands to both children."""
+    """Add what a parent's matrix M = βᵀT hands to both children.
+
+    Parameters
+    ----------
+    matrix : ndarray of float, shape (m_left * m_right,)
+        M, row-major.
+    factor : float
+        Scale of the edge.
+    left, right : ndarray of float
+        Inside vectors of the children.
+    beta_left, beta_right : ndarray of float
+        Outside vectors of the children, which are added to.
+    """
     m = len(right)
     for j in range(len(left)):
         row = matrix[j * m : (j + 1) * m]
@@ -234,10 +379,10 @@ def _pass_down(matrix, factor, left, right, beta_left, beta_right):
 
 
 @njit(nogil=True, cache=True)
-def marginals(vector_offset, inside, outside, out):
+def marginals(alpha, beta, out):
     """Fill μ = α · β of each item, in the scale of the sentence's total."""
     for item in range(len(out)):
         total = 0.0
-        for s in range(vector_offset[item], vector_offset[item + 1]):
-            total += inside[s] * outside[s]
+        for s in range(alpha.offset[item], alpha.offset[item + 1]):
+            total += alpha.values[s] * beta[s]
         out[item] = total

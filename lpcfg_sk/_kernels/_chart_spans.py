@@ -1,19 +1,45 @@
-"""Numbering of the spans of a sentence, and their scales."""
+"""Numbering of the spans of a sentence, and powers of two to scale them."""
 
 import math
 
+import numpy as np
 from numba import njit
 
 
 @njit(nogil=True, cache=True)
+def span_count(n):
+    """Return the number of spans of a sentence of n words."""
+    return n * (n + 1) // 2
+
+
+@njit(nogil=True, cache=True)
 def span_index(start, stop, n):
-    """Return the number of span [start, stop) among the n(n+1)/2 of a sentence.
+    """Return the number of span [start, stop) in a sentence of n words.
 
     Narrow spans come first, spans of one width from left to right, so that a loop
     over the numbers is bottom-up.
     """
     width = stop - start
     return (width - 1) * n - (width - 1) * (width - 2) // 2 + start
+
+
+@njit(nogil=True, cache=True)
+def spans_of_width(width, n):
+    """Return the range of the spans of one width in a sentence of n words."""
+    first = span_index(0, width, n)
+    return range(first, first + n - width + 1)
+
+
+@njit(nogil=True, cache=True)
+def span_bounds(n):
+    """Return the start and stop of all spans of a sentence of n words."""
+    start = np.empty(span_count(n), dtype=np.int64)
+    stop = np.empty(span_count(n), dtype=np.int64)
+    for width in range(1, n + 1):
+        for i, span in enumerate(spans_of_width(width, n)):
+            start[span] = i
+            stop[span] = i + width
+    return start, stop
 
 
 @njit(nogil=True, cache=True)

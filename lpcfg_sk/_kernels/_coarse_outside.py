@@ -1,16 +1,33 @@
-"""Outside values of the pruning PCFG, and the items that are worth keeping."""
+"""Outside values of the pruning PCFG, and the items that reach a threshold."""
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
-from lpcfg_sk._kernels._coarse_tables import places
+from lpcfg_sk._kernels._chart_forest import LiveItems
+from lpcfg_sk._kernels._chart_spans import power_of_two, span_count, span_index
+from lpcfg_sk._kernels._coarse_inside import places
 from lpcfg_sk._kernels._math import REASSOC
 
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)
 def _pass_down(x, weights, b, inside, right, outside):
-    """Add x times a row of weights; return the product of weights and inside row."""
+    """Add x times a row of weights; return the product of weights and inside row.
+
+    Parameters
+    ----------
+    x : float
+        Inside value of the left child.
+    weights : ndarray of float32, shape (n_left, multiple of ROW)
+        Outside values times rule probabilities, by left and right child.
+    b : int
+        Row of the left child.
+    inside, outside : ndarray of float32, shape (n_spans, multiple of ROW)
+        Values of right children; those of outside are added to.
+    right : int
+        Span of the right child.
+    """
     total = np.float32(0.0)
     for c in range(weights.shape[1]):
         total += weights[b, c] * inside[right, c]
@@ -18,35 +35,52 @@ def _pass_down(x, weights, b, inside, right, outside):
     return total
 
 
-@njit(nogil=True, cache=True)
-def coarse_outside(
-    n,
-    tables,
-    first,
-    last,
-    leaf,
-    boolean,
-    floor,
-    root,
-    exponent,
-    alive,
-    offset,
-    label,
-    value,
-    left_offset,
-    left_item,
-    rights,
-    beta,
-    leaf_mass,
-):
-    """Fill the outside values of all items from those of the `root` labels.
+class CoarseOutside(NamedTuple):
+    """Results of the outside pass.
 
-    `leaf_mass` takes the marginals of the lexical values. Items with a marginal of at
-    most `floor` hand nothing down, which spares most of the work; spans without any
-    other are no longer `alive`.
+    Attributes
+    ----------
+    item : ndarray of float64, shape (n_items,)
+        Outside value of each item.
+    leaf_mass : ndarray of float64, shape (n, n_nonterminals)
+        Marginals of the lexical values.
     """
+
+    item: np.ndarray
+    leaf_mass: np.ndarray
+
+
+@njit(nogil=True, cache=True)
+def coarse_outside(tables, rules, chart, boolean, floor, root, out):
+    """Fill the outside values of all items from those of the root.
+
+    Parameters
+    ----------
+    tables : CoarseTables
+        Rules of the grammar.
+    rules : tuple of two WordRules
+        What ``word_rules`` returns.
+    chart : CoarseChart
+        Inside values. Spans whose items all hand nothing down are no longer `alive`.
+    boolean : bool
+        Whether all values are 1 and only say what can be derived.
+    floor : float
+        Items with a marginal of at most `floor` hand nothing down, which spares most
+        of the work.
+    root : ndarray of float64, shape (n_wide,)
+        Weight of each wide label at the root.
+    out : CoarseOutside
+        Zeros, which are filled.
+    """
+    leaf, exponent, alive = chart.leaf, chart.exponent, chart.alive
+    offset, label, value = chart.offset, chart.label, chart.value
+    left_offset, left_item = chart.left_offset, chart.left_item
+    rights, n = chart.rights, len(leaf)
+    first, last = rules
+    up, pp = tables.up, tables.pp
+    beta, leaf_mass = out.item, out.leaf_mass
     n_wide, n_left = len(tables.wide_label), len(tables.left_label)
-    n_spans = n * (n + 1) // 2
+    n_spans = span_count(n)
     left_place = places(tables.left_label, n_wide)
     right_place = places(tables.right_label, n_wide)
     beta_rights = np.zeros(rights.shape, dtype=np.float32)
@@ -75,10 +109,10 @@ def coarse_outside(
                 alive[span] = True
                 above[a] = beta[t]
                 if width > 3:
-                    for q in range(tables.up_offset[a], tables.up_offset[a + 1]):
-                        b = tables.up_left[q]
+                    for q in range(up.offset[a], up.offset[a + 1]):
+                        b = up.left[q]
                         active[b] = True
-                        weights[b, tables.up_child[q]] += beta[t] * tables.up_prob[q]
+                        weights[b, up.right[q]] += beta[t] * up.prob[q]
             if not alive[span]:
                 continue
             if width == 2:
@@ -87,20 +121,20 @@ def coarse_outside(
                     x = factor * leaf[i, b]
                     if x == 0.0:
                         continue
-                    for q in range(tables.pp_offset[b], tables.pp_offset[b + 1]):
-                        y = x * above[tables.pp_parent[q]] * tables.pp_prob[q]
-                        y *= leaf[i + 1, tables.pp_child[q]]
+                    for q in range(pp.offset[b], pp.offset[b + 1]):
+                        y = x * above[pp.parent[q]] * pp.prob[q]
+                        y *= leaf[i + 1, pp.child[q]]
                         leaf_mass[i, b] += y
-                        leaf_mass[i + 1, tables.pp_child[q]] += y
+                        leaf_mass[i + 1, pp.child[q]] += y
             else:
                 rest = span_index(i + 1, j, n)
                 if alive[i] and alive[rest]:
                     factor = power_of_two(exponent[i] + exponent[rest] - exponent[span])
-                    begin, to, tag, weight = first
+                    begin, parent, tag, weight = first
                     for t in range(offset[rest], offset[rest + 1]):
                         for q in range(begin[i, label[t]], begin[i, label[t] + 1]):
-                            if above[to[q]] > 0.0:
-                                x = factor * above[to[q]] * weight[q]
+                            if above[parent[q]] > 0.0:
+                                x = factor * above[parent[q]] * weight[q]
                                 beta[t] += x
                                 leaf_mass[i, tag[q]] += x * value[t]
                 rest = span_index(i, j - 1, n)
@@ -108,13 +142,13 @@ def coarse_outside(
                     factor = power_of_two(
                         exponent[j - 1] + exponent[rest] - exponent[span]
                     )
-                    begin, to, tag, weight = last
+                    begin, parent, tag, weight = last
                     for t in range(offset[rest], offset[rest + 1]):
                         for q in range(
                             begin[j - 1, label[t]], begin[j - 1, label[t] + 1]
                         ):
-                            if above[to[q]] > 0.0:
-                                x = factor * above[to[q]] * weight[q]
+                            if above[parent[q]] > 0.0:
+                                x = factor * above[parent[q]] * weight[q]
                                 beta[t] += x
                                 leaf_mass[j - 1, tag[q]] += x * value[t]
                 for k in range(i + 2, j - 1):
@@ -142,29 +176,34 @@ def coarse_outside(
 
 
 @njit(nogil=True, cache=True)
-def live_items(
-    n,
-    tables,
-    leaf,
-    leaf_mass,
-    alive,
-    offset,
-    label,
-    value,
-    beta,
-    threshold,
-    live_offset,
-):
-    """Return the labels of each span with a marginal of at least `threshold`.
+def live_items(tables, chart, outside, threshold, total):
+    """Return the items of each span with a marginal of at least `threshold`.
 
-    Fills the `live_offset` of each span; returns nonterminals, inside and outside
-    values.
+    Parameters
+    ----------
+    tables : CoarseTables
+        Rules of the grammar.
+    chart : CoarseChart
+        Inside values.
+    outside : CoarseOutside
+        Outside values.
+    threshold : float
+        Smallest marginal, in the scale of `total`.
+    total : float
+        Scaled probability of the sentence.
+
+    Returns
+    -------
+    LiveItems
     """
-    n_spans = n * (n + 1) // 2
+    leaf, offset, label, value = chart.leaf, chart.offset, chart.label, chart.value
+    beta, leaf_mass, n = outside.item, outside.leaf_mass, len(leaf)
+    n_spans = span_count(n)
     places = len(beta) + leaf.size
-    live = np.empty(places, dtype=np.int32)
-    inside = np.empty(places)
-    outside = np.empty(places)
+    live_offset = np.empty(n_spans + 1, dtype=np.int64)
+    live_label = np.empty(places, dtype=np.int32)
+    live_inside = np.empty(places)
+    live_outside = np.empty(places)
     count = 0
     for span in range(n_spans):
         live_offset[span] = count
@@ -172,17 +211,24 @@ def live_items(
             for a in range(leaf.shape[1]):
                 mass = leaf_mass[span, a]
                 if mass >= threshold and mass > 0.0:
-                    live[count] = a
-                    inside[count] = leaf[span, a]
-                    outside[count] = mass / leaf[span, a]
+                    live_label[count] = a
+                    live_inside[count] = leaf[span, a]
+                    live_outside[count] = mass / leaf[span, a]
                     count += 1
-        elif alive[span]:
+        elif chart.alive[span]:
             for t in range(offset[span], offset[span + 1]):
                 mass = value[t] * beta[t]
                 if mass >= threshold and mass > 0.0:
-                    live[count] = tables.wide_label[label[t]]
-                    inside[count] = value[t]
-                    outside[count] = beta[t]
+                    live_label[count] = tables.wide_label[label[t]]
+                    live_inside[count] = value[t]
+                    live_outside[count] = beta[t]
                     count += 1
     live_offset[n_spans] = count
-    return live[:count], inside[:count], outside[:count]
+    return LiveItems(
+        live_offset,
+        live_label[:count],
+        live_inside[:count],
+        live_outside[:count],
+        chart.exponent,
+        total,
+    )

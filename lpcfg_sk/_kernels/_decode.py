@@ -1,19 +1,75 @@
-"""The best tree of a forest, for scores that add up over items and rules."""
+"""From a forest to a tree: by scores that add up, and with latent states."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._chart_inside import edge_factor, set_references
+from lpcfg_sk._kernels._chart_spans import spans_of_width
+
+
+class TreeScores(NamedTuple):
+    """Scores that add up over the parts of a tree.
+
+    Attributes
+    ----------
+    item : ndarray of float64, shape (n_items,)
+        One score per item.
+    application : ndarray of float64
+        One score per rule application; empty where `hyper` counts.
+    hyper_offset : ndarray of int64
+        Application a has the scores ``hyper[hyper_offset[a]:hyper_offset[a + 1]]``.
+    hyper : ndarray of float64
+        One score per edge of each rule application; empty where `application` counts.
+    root : ndarray of float64, shape (n_nonterminals,)
+        Score of each nonterminal at the root.
+    """
+
+    item: np.ndarray
+    application: np.ndarray
+    hyper_offset: np.ndarray
+    hyper: np.ndarray
+    root: np.ndarray
+
+
+class Applications(NamedTuple):
+    """Rule applications of a forest by their parent.
+
+    Attributes
+    ----------
+    group : ndarray of int64, shape (n_applications,)
+        Group of each application.
+    offset : ndarray of int64, shape (n_items + 1,)
+        Item t has the applications ``by_item[offset[t]:offset[t + 1]]``.
+    by_item : ndarray of int64, shape (n_applications,)
+        Applications, sorted by their parent item.
+    """
+
+    group: np.ndarray
+    offset: np.ndarray
+    by_item: np.ndarray
+
 
 @njit(nogil=True, cache=True)
-def best_derivations(forest, n, item_score, app_score, hyper_score, best, back):
+def best_derivations(forest, n, scores, best, back):
     """Fill the best score of each item and the edge that gives it.
 
-    A tree scores the sum of `item_score` over its items, and, over its rule
-    applications, of `app_score` (one value a rule application) or `hyper_score` (one
-    value for each of its edges; empty where `app_score` counts).
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentence.
+    n : int
+        Number of words.
+    scores : TreeScores
+        Scores of items and rule applications; those of roots are not counted.
+    best : ndarray of float64, shape (n_items,)
+        Best score of each item.
+    back : ndarray of int64, shape (n_items,)
+        Edge of the best derivation, -1 for leaves.
     """
+    item_score, app_score, hyper_score = scores.item, scores.application, scores.hyper
     for item in range(forest.item_offset[n]):
         best[item] = item_score[item]
         back[item] = -1
@@ -21,7 +77,6 @@ def best_derivations(forest, n, item_score, app_score, hyper_score, best, back):
         best[item] = -math.inf
         back[item] = -1
     hyper = 0
-    span = n
     for width in range(2, n + 1):
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
             edges = range(forest.edge_offset[g], forest.edge_offset[g + 1])
@@ -51,15 +106,28 @@ def best_derivations(forest, n, item_score, app_score, hyper_score, best, back):
                         if value > best[item]:
                             best[item] = value
                             back[item] = e
-        end = span + n - width + 1
-        for item in range(forest.item_offset[span], forest.item_offset[end]):
+        spans = spans_of_width(width, n)
+        for item in range(
+            forest.item_offset[spans.start], forest.item_offset[spans.stop]
+        ):
             best[item] += item_score[item]
-        span = end
 
 
 @njit(nogil=True, cache=True)
 def follow(forest, root, back, items, parent):
-    """Fill items and parents of the tree below `root`, in preorder."""
+    """Follow the best derivation of an item.
+
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentence.
+    root : int
+        Item at the root.
+    back : ndarray of int64, shape (n_items,)
+        Edges of :func:`best_derivations`.
+    items, parent : ndarray of int32, shape (2n - 1,)
+        Filled with the items of the tree and their parents, in preorder.
+    """
     stack = np.empty((len(items) + 1, 2), dtype=np.int32)
     stack[0, 0], stack[0, 1] = root, -1
     height = 1
@@ -76,6 +144,187 @@ def follow(forest, root, back, items, parent):
             stack[height + 1, 1] = count
             height += 2
         count += 1
+
+
+@njit(nogil=True, cache=True)
+def viterbi(forest, n, tensors, best):
+    """Fill the probability of the best derivation of each item and state.
+
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentence.
+    n : int
+        Number of words.
+    tensors : Tensors
+        Rules of the model, none of them negative.
+    best : ItemVectors
+        Scaled like inside vectors. On entry those of the leaves are given, all others
+        are zero.
+    """
+    vector_offset, vectors, exponent = best.offset, best.values, best.exponent
+    rule_offset, binary = tensors.rule_offset, tensors.binary
+    top = np.empty(tensors.largest)
+    for width in range(2, n + 1):
+        set_references(forest, width, n, exponent)
+        for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
+            top[:] = 0.0
+            size = 0
+            for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
+                left, right = forest.edge_left[e], forest.edge_right[e]
+                factor = edge_factor(
+                    forest, exponent, e, exponent[forest.group_span[g]]
+                )
+                size = 0
+                for j in range(vector_offset[left], vector_offset[left + 1]):
+                    x = factor * vectors[j]
+                    for k in range(vector_offset[right], vector_offset[right + 1]):
+                        top[size] = max(top[size], x * vectors[k])
+                        size += 1
+            for a in range(forest.app_offset[g], forest.app_offset[g + 1]):
+                at = rule_offset[forest.app_rule[a]]
+                if at < 0:
+                    continue
+                item = forest.app_parent[a]
+                for h in range(vector_offset[item], vector_offset[item + 1]):
+                    largest = vectors[h]
+                    for s in range(size):
+                        largest = max(largest, binary[at + s] * top[s])
+                    vectors[h] = largest
+                    at += size
+        for span in spans_of_width(width, n):
+            begin = vector_offset[forest.item_offset[span]]
+            end = vector_offset[forest.item_offset[span + 1]]
+            largest_value = 0.0
+            for s in range(begin, end):
+                largest_value = max(largest_value, vectors[s])
+            if largest_value > 0.0:
+                shift = math.frexp(largest_value)[1]
+                for s in range(begin, end):
+                    vectors[s] = math.ldexp(vectors[s], -shift)
+                exponent[span] += shift
+            else:
+                exponent[span] = 0
+
+
+@njit(nogil=True, cache=True)
+def follow_viterbi(forest, applications, tensors, best, root, root_state, nodes):
+    """Follow the best derivation of an item and state.
+
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentence.
+    applications : Applications
+        Rule applications by parent.
+    tensors : Tensors
+        Rules of the model.
+    best : ItemVectors
+        Probabilities of :func:`viterbi`.
+    root, root_state : int
+        Item at the root, and its state.
+    nodes : ndarray of int32, shape (3, 2n - 1)
+        Filled with items, parents and states of the tree, in preorder.
+    """
+    vector_offset, vectors, exponent = best.offset, best.values, best.exponent
+    rule_offset, binary = tensors.rule_offset, tensors.binary
+    items, parent, states = nodes[0], nodes[1], nodes[2]
+    stack = np.empty((len(items) + 1, 3), dtype=np.int64)
+    stack[0, 0], stack[0, 1], stack[0, 2] = root, root_state, -1
+    height = 1
+    count = 0
+    while height > 0:
+        height -= 1
+        item, state = stack[height, 0], stack[height, 1]
+        items[count] = item
+        states[count] = state
+        parent[count] = stack[height, 2]
+        largest = -1.0
+        best_edge = best_left = best_right = -1
+        for q in range(applications.offset[item], applications.offset[item + 1]):
+            a = applications.by_item[q]
+            if rule_offset[forest.app_rule[a]] < 0:
+                continue
+            g = applications.group[a]
+            for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
+                left, right = forest.edge_left[e], forest.edge_right[e]
+                m_left = vector_offset[left + 1] - vector_offset[left]
+                m_right = vector_offset[right + 1] - vector_offset[right]
+                factor = edge_factor(
+                    forest, exponent, e, exponent[forest.group_span[g]]
+                )
+                at = rule_offset[forest.app_rule[a]] + state * m_left * m_right
+                for j in range(m_left):
+                    x = factor * vectors[vector_offset[left] + j]
+                    for k in range(m_right):
+                        value = x * vectors[vector_offset[right] + k] * binary[at]
+                        at += 1
+                        if value > largest:
+                            largest = value
+                            best_edge, best_left, best_right = e, j, k
+        if best_edge >= 0:
+            stack[height, 0] = forest.edge_right[best_edge]
+            stack[height, 1] = best_right
+            stack[height, 2] = count
+            stack[height + 1, 0] = forest.edge_left[best_edge]
+            stack[height + 1, 1] = best_left
+            stack[height + 1, 2] = count
+            height += 2
+        count += 1
+
+
+@njit(nogil=True, cache=True)
+def rule_marginals(forest, tensors, alpha, beta, hyper_offset, out):
+    """Fill μ(a → b c, i, k, j) of each edge of each rule application.
+
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentence.
+    tensors : Tensors
+        Rules of the model.
+    alpha : ItemVectors
+        Inside vectors.
+    beta : ndarray of float, as long as ``alpha.values``
+        Outside vectors.
+    hyper_offset : ndarray of int64, shape (n_applications + 1,)
+        Application x has the marginals ``out[hyper_offset[x]:hyper_offset[x + 1]]``.
+    out : ndarray of float64
+        Marginals, in the scale of the sentence's total.
+    """
+    vector_offset, inside, exponent = alpha.offset, alpha.values, alpha.exponent
+    rule_offset, binary, outside = tensors.rule_offset, tensors.binary, beta
+    gathered = np.empty(tensors.largest)
+    for g in range(len(forest.group_span)):
+        first, last = forest.edge_offset[g], forest.edge_offset[g + 1]
+        left, right = forest.edge_left[first], forest.edge_right[first]
+        m_left = vector_offset[left + 1] - vector_offset[left]
+        m_right = vector_offset[right + 1] - vector_offset[right]
+        size = m_left * m_right
+        for a in range(forest.app_offset[g], forest.app_offset[g + 1]):
+            at = rule_offset[forest.app_rule[a]]
+            if at < 0:
+                out[hyper_offset[a] : hyper_offset[a + 1]] = 0.0
+                continue
+            gathered[:size] = 0.0
+            item = forest.app_parent[a]
+            for h in range(vector_offset[item], vector_offset[item + 1]):
+                for s in range(size):
+                    gathered[s] += outside[h] * binary[at + s]
+                at += size
+            for e in range(first, last):
+                left, right = forest.edge_left[e], forest.edge_right[e]
+                total = 0.0
+                s = 0
+                for j in range(m_left):
+                    row = 0.0
+                    for k in range(m_right):
+                        row += gathered[s] * inside[vector_offset[right] + k]
+                        s += 1
+                    total += row * inside[vector_offset[left] + j]
+                out[hyper_offset[a] + e - first] = total * edge_factor(
+                    forest, exponent, e, exponent[forest.group_span[g]]
+                )
 
 
 @njit(nogil=True, cache=True)

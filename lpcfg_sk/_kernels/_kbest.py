@@ -17,7 +17,17 @@ _ITEM, _EDGE, _LEFT, _RIGHT, _NEXT, _HEAP_LEFT, _HEAP_RIGHT = range(7)
 
 @njit(nogil=True, cache=True)
 def _meld(score, ids, a, b):
-    """Return the root of the union of two heaps, -1 being the empty one."""
+    """Return the root of the union of two heaps.
+
+    Parameters
+    ----------
+    score : ndarray of float64, shape (n_entries,)
+        Scores of all entries.
+    ids : ndarray of int32, shape (n_entries, 7)
+        All entries.
+    a, b : int
+        Roots of the heaps, -1 for an empty one.
+    """
     if a < 0 or b < 0:
         return max(a, b)
     if score[a] < score[b]:
@@ -49,6 +59,19 @@ def _reserve(score, ids, length):
 
 @njit(nogil=True, cache=True)
 def _set_entry(ids, entry, item, edge, left, right):
+    """Write a new entry, without a successor and a heap of its own.
+
+    Parameters
+    ----------
+    ids : ndarray of int32, shape (n_entries, 7)
+        All entries.
+    entry : int
+        Row to write.
+    item, edge : int
+        Item, and edge of its derivation.
+    left, right : int
+        Entries of the children.
+    """
     ids[entry, _ITEM] = item
     ids[entry, _EDGE] = edge
     ids[entry, _LEFT] = left
@@ -59,25 +82,35 @@ def _set_entry(ids, entry, item, edge, left, right):
 
 
 @njit(nogil=True, cache=True)
-def k_best(
-    forest,
-    app_group,
-    item_app_offset,
-    item_app,
-    item_score,
-    app_score,
-    hyper_offset,
-    hyper_score,
-    root_score,
-    best,
-    back,
-    k,
-):
-    """Return scores and trees of the k best derivations of a sentence.
+def k_best(forest, n, applications, scores, best, back, k):
+    """Find the k best derivations of a sentence.
 
-    Scores as in ``best_derivations``, which gives `best` and `back`. Trees are rows of
-    items in preorder, their parents in a second array.
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentence.
+    n : int
+        Number of words.
+    applications : Applications
+        Rule applications by parent.
+    scores : TreeScores
+        Scores that add up.
+    best : ndarray of float64, shape (n_items,)
+        Best score of each item, from ``best_derivations``.
+    back : ndarray of int64, shape (n_items,)
+        Edge of the best derivation, from ``best_derivations``.
+    k : int
+        Number of derivations.
+
+    Returns
+    -------
+    scores : ndarray of float64, shape (n_trees,)
+        Scores, falling.
+    items, parents : ndarray of int32, shape (n_trees, 2n - 1)
+        Items and parents of each tree, in preorder.
     """
+    item_score, app_score, root_score = scores.item, scores.application, scores.root
+    hyper_offset, hyper_score = scores.hyper_offset, scores.hyper
     n_items = len(best)
     score = np.empty(4 * n_items + 64)
     ids = np.empty((len(score), 7), dtype=np.int32)
@@ -105,11 +138,11 @@ def k_best(
     root_first = forest.item_offset[-2]
     n_roots = n_items - root_first
     at_root = first[root_first:].copy()
-    found = np.empty(k, dtype=np.int32)
-    found_score = np.empty(k)
-    n_found = 0
+    entries = np.empty(k, dtype=np.int32)
+    tree_score = np.empty(k)
+    n_trees = 0
     stack = np.empty(n_items + 1, dtype=np.int32)
-    while n_found < k:
+    while n_trees < k:
         top = -1
         top_score = -math.inf
         for t in range(n_roots):
@@ -121,10 +154,10 @@ def k_best(
                     top, top_score = t, value
         if top < 0:
             break
-        found[n_found] = at_root[top]
-        found_score[n_found] = top_score
-        n_found += 1
-        if n_found == k:
+        entries[n_trees] = at_root[top]
+        tree_score[n_trees] = top_score
+        n_trees += 1
+        if n_trees == k:
             break
         stack[0] = root_first + top
         height = 1
@@ -132,9 +165,11 @@ def k_best(
             item = stack[height - 1]
             if not opened[item]:
                 opened[item] = True
-                for q in range(item_app_offset[item], item_app_offset[item + 1]):
-                    a = item_app[q]
-                    g = app_group[a]
+                for q in range(
+                    applications.offset[item], applications.offset[item + 1]
+                ):
+                    a = applications.by_item[q]
+                    g = applications.group[a]
                     begin, end = forest.edge_offset[g], forest.edge_offset[g + 1]
                     score, ids = _reserve(score, ids, count + end - begin)
                     for e in range(begin, end):
@@ -194,15 +229,12 @@ def k_best(
                 pending[item] = True
             height -= 1
         at_root[top] = ids[at_root[top], _NEXT]
-    return found_score[:n_found], *_trees(forest, ids, found[:n_found])
+    return tree_score[:n_trees], *_trees(n, ids, entries[:n_trees])
 
 
 @njit(nogil=True, cache=True)
-def _trees(forest, ids, entries):
+def _trees(n, ids, entries):
     """Write out the items and parents of derivations, in preorder."""
-    n = 0
-    while n * (n + 1) // 2 < len(forest.item_offset) - 1:
-        n += 1
     items = np.empty((len(entries), 2 * n - 1), dtype=np.int32)
     parents = np.empty((len(entries), 2 * n - 1), dtype=np.int32)
     stack = np.empty((2 * n, 2), dtype=np.int32)

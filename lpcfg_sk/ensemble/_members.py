@@ -1,22 +1,25 @@
-"""Members of an ensemble: what they share in training and in parsing."""
+"""Members of an ensemble, and the work that they share."""
+
+import operator
 
 import joblib
+import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from lpcfg_sk.parsing._brackets import flat_brackets
+from lpcfg_sk.parsing import BracketTable, flat_brackets
 
-__all__ = ["MemberGroup", "group_members", "prepare", "unfrozen"]
+__all__ = ["Electorate", "group_members", "prepare", "unfrozen"]
 
 
 def unfrozen(estimator):
-    """Estimator inside a ``FrozenEstimator``, or itself."""
+    """Return the estimator inside a ``FrozenEstimator``, or the estimator itself."""
     return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
 
 
 def prepare(estimators, X):
-    """Fit the preprocessing of all members, equal steps once.
+    """Fit the preprocessing of all members; equal steps are fitted once.
 
     Parameters
     ----------
@@ -35,15 +38,15 @@ def prepare(estimators, X):
     prepared = []
     for estimator in estimators:
         steps, learner = _split(estimator)
-        fitted, seen, path = [], X, ()
+        fitted, trees, path = [], X, ()
         for name, step in steps:
             path = (*path, joblib.hash((type(step), step.get_params())))
             if path not in done:
                 step = clone(step)
-                done[path] = (step, step.fit(seen).transform(seen))
-            step, seen = done[path]
+                done[path] = (step, step.fit(trees).transform(trees))
+            step, trees = done[path]
             fitted.append((name, step))
-        prepared.append((fitted, clone(learner), seen))
+        prepared.append((fitted, clone(learner), trees))
     return prepared
 
 
@@ -65,7 +68,7 @@ class MemberGroup:
     def __init__(self, members):
         self.numbers = [number for number, _ in members]
         self._steps = _split(members[0][1])[0]
-        self._learners = [_split(member)[1] for _, member in members]
+        self.parsers = [_split(member)[1]._parser() for _, member in members]
 
     def charts(self, X, *, quick=False):
         """Charts of the sentences of X, one for each member.
@@ -75,26 +78,25 @@ class MemberGroup:
         X : Treebank
             Sentences.
         quick : bool, default=False
-            Whether marginals that are right to a few digits will do.
+            Whether marginals that are right to a few digits suffice.
 
         Returns
         -------
         charts : GroupCharts
         """
-        seen = X.unparsed()
+        X = X.unparsed()
         for _, step in self._steps:
-            seen = step.transform(seen)
-        parsers = [learner._parser() for learner in self._learners]
-        return GroupCharts(self.numbers, parsers, seen, quick=quick)
+            X = step.transform(X)
+        return GroupCharts(self, X, quick=quick)
 
 
 class GroupCharts:
     """Charts of a treebank under all members of a group."""
 
-    def __init__(self, numbers, parsers, treebank, *, quick=False):
-        self.numbers = numbers
-        self.parsers = parsers
-        self.charts = [parser.charts(treebank, quick=quick) for parser in parsers]
+    def __init__(self, group, treebank, *, quick=False):
+        self.numbers = group.numbers
+        self.parsers = group.parsers
+        self.charts = [parser.charts(treebank, quick=quick) for parser in self.parsers]
 
     def brackets(self, row):
         """Yield (member number, its brackets or None where it has no parse)."""
@@ -133,3 +135,64 @@ def group_members(estimators):
         )
         groups.setdefault(key, []).append((number, estimator))
     return [MemberGroup(members) for members in groups.values()]
+
+
+class Electorate:
+    """Fitted members in groups, and one table of the brackets of all.
+
+    Parameters
+    ----------
+    estimators : list of estimator
+        Fitted members.
+
+    Attributes
+    ----------
+    groups : list of MemberGroup
+        Members that share coarse charts.
+    table : BracketTable
+        Brackets and tags of all members.
+    brackets, tags : list of ndarray of int64
+        For each member, the ids of its brackets and tags in the table.
+    """
+
+    def __init__(self, estimators):
+        self._made_of = _parts(estimators)
+        self.groups = group_members(estimators)
+        members = [
+            (number, parser.brackets)
+            for group in self.groups
+            for number, parser in zip(group.numbers, group.parsers, strict=True)
+        ]
+        tables = [table for _, table in sorted(members, key=lambda member: member[0])]
+        names, tags = {}, {}
+        self.brackets, self.tags = [], []
+        for table in tables:
+            seen, ids = {}, []
+            for name in table.names:
+                # The second bracket of a name is the second of a unary chain.
+                order = seen[name] = seen.get(name, -1) + 1
+                ids.append(names.setdefault((name, order), len(names)))
+            self.brackets.append(np.array(ids, dtype=np.int64))
+            ids = [tags.setdefault(tag, len(tags)) for tag in table.tag_names]
+            self.tags.append(np.array(ids, dtype=np.int64))
+        self.table = BracketTable(
+            tuple(name for name, _ in names), tuple(tags), None, None
+        )
+
+    def is_of(self, estimators):
+        """Whether it was made of these members, as they are fitted now."""
+        parts = _parts(estimators)
+        return len(parts) == len(self._made_of) and all(
+            map(operator.is_, parts, self._made_of)
+        )
+
+
+def _parts(estimators):
+    """List the objects that decide how members parse."""
+    parts = []
+    for estimator in estimators:
+        steps, learner = _split(estimator)
+        for _, step in steps:
+            parts.extend(vars(step).values())
+        parts.append(learner._parser())
+    return parts

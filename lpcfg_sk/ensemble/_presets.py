@@ -1,10 +1,15 @@
+"""Ready ensembles of parsers."""
+
 from numbers import Integral
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from lpcfg_sk._pipeline import make_parser
+from lpcfg_sk.em import EMLPCFG
 from lpcfg_sk.ensemble._voting import VotingParser
-from lpcfg_sk.parsing._parser import BRACKET_PENALTY
+from lpcfg_sk.parsing import BRACKET_PENALTY
+from lpcfg_sk.spectral import SpectralLPCFG
 
 __all__ = ["make_ensemble"]
 
@@ -15,8 +20,8 @@ _BINARISATIONS = {
     "head1": {"direction": "head", "horizontal": 1},
 }
 
-# A fixed, small number of iterations: members need not be the best alone, and
-# different local optima are what a vote lives on.
+# A fixed, small number of iterations: a vote gains more from different local optima
+# than from members that are each at their best.
 _EM = {"max_iter": 20, "smoothing": 0.05, "validation_fraction": None, "tol": None}
 
 
@@ -42,8 +47,8 @@ def make_ensemble(
     n_jobs : int, default=None
         Number of threads.
     random_state : int, RandomState instance or None, default=0
-        Seed of the first start, from which further ones count up; or where to draw
-        seeds from; or None for other starts in each fit.
+        Seed of the first start, from which the others count up; or a generator that
+        draws the seeds; or None for different starts in each fit.
     **preprocessing
         Parameters of the preprocessing, see :func:`make_parser`. One with the name of
         a step before it (``inside__min_count=2``) goes to the members that have the
@@ -60,8 +65,6 @@ def make_ensemble(
     >>> [name for name, _ in make_ensemble("accurate").estimators][:3]
     ['right0-spectral', 'right0-em', 'right1-spectral']
     """
-    from lpcfg_sk import EMLPCFG, SpectralLPCFG
-
     members = []
     if preset == "accurate":
         seeds = _seeds(random_state, len(_BINARISATIONS))
@@ -93,16 +96,14 @@ def _seeds(random_state, n):
 
 
 def _parsers(members, preprocessing):
-    """Named pipelines, each with those parameters whose steps it has."""
-    from lpcfg_sk import make_parser
-
+    """Return named pipelines, each with the parameters of the steps that it has."""
     steps = {name: make_parser(learner).named_steps for name, learner, _ in members}
     parsers = []
     for name, learner, settings in members:
         own = {
             key: value
             for key, value in preprocessing.items()
-            # One that nobody has goes to all, to be refused.
+            # Unknown parameters go to every member, so that one of them raises.
             if _step(key) in ("", *steps[name])
             or not any(_step(key) in known for known in steps.values())
         }

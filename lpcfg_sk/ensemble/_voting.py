@@ -1,26 +1,35 @@
+"""The voting parser: minimum Bayes risk under a mixture of grammars."""
+
 import warnings
 from numbers import Real
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 
 from lpcfg_sk._base import ParserMixin
+from lpcfg_sk._kernels._chart_spans import span_count
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._validation import N_JOBS, Interval, fit_context
-from lpcfg_sk.ensemble._members import group_members, prepare, unfrozen
+from lpcfg_sk.ensemble._members import Electorate, prepare, unfrozen
 from lpcfg_sk.exceptions import ParseFailureWarning
-from lpcfg_sk.parsing._brackets import (
+from lpcfg_sk.parsing import (
+    BRACKET_PENALTY,
     Brackets,
-    BracketTable,
+    assemble,
     bracket_frame,
     bracket_tree,
+    map_sentences,
 )
-from lpcfg_sk.parsing._charts import map_sentences
-from lpcfg_sk.parsing._parser import BRACKET_PENALTY, assemble
 from lpcfg_sk.treebank import check_sample_weight, check_treebank
 
 __all__ = ["VotingParser"]
+
+# The last electorate of each parser, made once per fit and settings of the members. Not
+# an attribute, which would be pickled.
+_ELECTORATES = WeakKeyDictionary()
 
 
 class VotingParser(ParserMixin, _BaseComposition):
@@ -43,8 +52,8 @@ class VotingParser(ParserMixin, _BaseComposition):
         Weights of the votes; equal ones where None. A weight of zero leaves a member
         out.
     bracket_penalty : float, default=0.43
-        A bracket must have more than this share λ of the votes. About half of the F1
-        to be expected.
+        A bracket must have more than this share λ of the votes. About half of the
+        expected F1 is a good value.
     n_jobs : int, default=None
         Number of threads. Does not change a bit of the result.
 
@@ -98,7 +107,7 @@ class VotingParser(ParserMixin, _BaseComposition):
         Parameters
         ----------
         deep : bool, default=True
-            Whether to give those of the members too, as ``name__parameter``.
+            Whether to include those of the members, as ``name__parameter``.
 
         Returns
         -------
@@ -208,7 +217,11 @@ class VotingParser(ParserMixin, _BaseComposition):
                 f"estimators was changed after fit: {len(self.estimators_)} members "
                 f"were fitted, now there are {len(shares)}; fit again"
             )
-        return _Ballot(self.estimators_, shares, X, quick=quick)
+        voters = [e for e, share in zip(self.estimators_, shares, strict=True) if share]
+        electorate = _ELECTORATES.get(self)
+        if electorate is None or not electorate.is_of(voters):
+            electorate = _ELECTORATES[self] = Electorate(voters)
+        return _Ballot(electorate, shares[shares > 0], X, quick=quick)
 
     def predict(self, X):
         """Parse sentences by the votes of all members.
@@ -216,12 +229,12 @@ class VotingParser(ParserMixin, _BaseComposition):
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
-            What is parsed are the words.
+            Only the words are parsed.
 
         Returns
         -------
         trees : Treebank
-            One tree a row over the original tokens. A sentence that no member parses
+            One tree per row over the original tokens. A sentence that no member parses
             has a flat tree, and is counted in one :class:`ParseFailureWarning`.
         """
         X = self._check_sentences(X)
@@ -245,12 +258,12 @@ class VotingParser(ParserMixin, _BaseComposition):
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
-            What is parsed are the words.
+            Only the words are parsed.
 
         Returns
         -------
         frames : list of DataFrame
-            One a sentence, with the columns label, start, end, marginal and tag;
+            One per sentence, with the columns label, start, end, marginal and tag;
             without rows for a sentence that no member parses.
         """
         X = self._check_sentences(X)
@@ -287,22 +300,15 @@ class VotingParser(ParserMixin, _BaseComposition):
 class _Ballot:
     """Counts the votes of the members on the sentences of a treebank."""
 
-    def __init__(self, estimators, shares, X, *, quick=False):
-        voters = [k for k, share in enumerate(shares) if share > 0]
-        self.n = len(voters)
-        self.shares = shares[voters]
-        groups = group_members([estimators[k] for k in voters])
-        self.groups = [group.charts(X, quick=quick) for group in groups]
-        tables = {}
-        for group in self.groups:
-            for number, parser in zip(group.numbers, group.parsers, strict=True):
-                tables[number] = parser.brackets
-        self.table, self.brackets_of, self.tags_of = _union(
-            [tables[k] for k in range(self.n)]
-        )
+    def __init__(self, electorate, shares, X, *, quick=False):
+        self.n = len(shares)
+        self.shares = shares
+        self.electorate = electorate
+        self.table = electorate.table
+        self.groups = [group.charts(X, quick=quick) for group in electorate.groups]
 
     def count(self, row):
-        """Weighted mean of the members' brackets, and who did not vote."""
+        """Return the weighted mean of the brackets, and the members without a vote."""
         parts, left_out = [], []
         for group in self.groups:
             for number, brackets in group.brackets(row):
@@ -315,34 +321,33 @@ class _Ballot:
         return self._mean(sorted(parts, key=lambda part: part[0])), left_out
 
     def flat_tree(self, row):
-        """Nodes of a flat tree for a sentence that nobody parses."""
+        """Nodes of a flat tree for a sentence that no member parses."""
         group = self.groups[0]
         nodes = group.flat_tree(row)
-        names = np.concatenate(
-            [
-                self.brackets_of[group.numbers[0]],
-                self.tags_of[group.numbers[0]] + len(self.table.names),
-            ]
-        )
-        nodes[0] = names[nodes[0]]
+        brackets = self.electorate.brackets[group.numbers[0]]
+        tags = self.electorate.tags[group.numbers[0]] + len(self.table.names)
+        nodes[0] = np.concatenate([brackets, tags])[nodes[0]]
         return nodes
 
     def _mean(self, parts):
         total = sum(self.shares[number] for number, _ in parts)
         n = parts[0][1].n
-        n_spans = n * (n + 1) // 2
+        n_spans = span_count(n)
         n_brackets = len(self.table.names)
         tag_weight = np.zeros((n, len(self.table.tag_names)))
         keys, weights, depths = [], [], []
         for number, part in parts:
             share = self.shares[number] / total
             span = np.repeat(np.arange(n_spans), np.diff(part.offset))
-            keys.append(span * n_brackets + self.brackets_of[number][part.bracket])
+            keys.append(
+                span * n_brackets + self.electorate.brackets[number][part.bracket]
+            )
             weights.append(share * part.weight)
             # A bracket without weight has no depth.
             depths.append(np.where(part.weight > 0, part.depth, 0.0))
             # Members may give one tag several names of their own.
-            np.add.at(tag_weight.T, self.tags_of[number], share * part.tag_weight.T)
+            tags = self.electorate.tags[number]
+            np.add.at(tag_weight.T, tags, share * part.tag_weight.T)
         key, place = np.unique(np.concatenate(keys), return_inverse=True)
         weight = np.concatenate(weights)
         mean = np.bincount(place, weights=weight, minlength=len(key))
@@ -360,28 +365,7 @@ class _Ballot:
         )
 
 
-def _union(tables):
-    """One table of the brackets of all members, and the maps into it."""
-    names, tags = {}, {}
-    brackets_of, tags_of = [], []
-    for table in tables:
-        seen, ids = {}, []
-        for name in table.names:
-            # The second bracket of a name is the second of a unary chain.
-            order = seen[name] = seen.get(name, -1) + 1
-            ids.append(names.setdefault((name, order), len(names)))
-        brackets_of.append(np.array(ids, dtype=np.int64))
-        tags_of.append(
-            np.array([tags.setdefault(t, len(tags)) for t in table.tag_names], int)
-        )
-    empty = np.zeros(0, dtype=np.int32)
-    table = BracketTable(tuple(name for name, _ in names), tuple(tags), *([empty] * 5))
-    return table, brackets_of, tags_of
-
-
 def _fit_learner(steps, learner, treebank, sample_weight):
-    from sklearn.pipeline import Pipeline
-
     if sample_weight is None:
         learner.fit(treebank)
     else:

@@ -16,19 +16,18 @@ from lpcfg_sk.lpcfg._maximization import (
 )
 from lpcfg_sk.lpcfg._tree_values import posterior_vectors
 
-__all__ = [
-    "LPCFG",
-    "Estimates",
-    "GrammarArrays",
-    "Layout",
-    "coarse_pcfg",
-    "divide",
-    "grammar_of_parameters",
-    "load_arrays",
-    "maximize",
-    "posterior_vectors",
-    "requested_states",
-    "save_arrays",
-    "smooth_lexicon",
-    "smoothed_emissions",
-]
+__all__ = ["LPCFG", "GrammarArrays", "coarse_pcfg", "smooth_lexicon"]
+
+# Shared with other packages, but not public.
+_shared = (
+    Estimates,
+    Layout,
+    divide,
+    grammar_of_parameters,
+    load_arrays,
+    maximize,
+    posterior_vectors,
+    requested_states,
+    save_arrays,
+    smoothed_emissions,
+)

@@ -264,16 +264,15 @@ class LPCFG:
             Word of each token; an unknown word becomes its signature class if
             the grammar knows that, else `unknown_word`, else -1.
         """
-        labels = treebank.labels.map_to(self._labels)
-        words = treebank.words.map_to(self._words)
+        label = treebank.labels.translate(treebank.label, self._labels)
+        word = treebank.words.translate(treebank.word, self._words)
         if treebank.words.backoff is not None:
-            words = np.where(words >= 0, words, words[treebank.words.backoff])
+            unknown = np.flatnonzero(word < 0)
+            classes = treebank.words.backoff[treebank.word[unknown]]
+            word[unknown] = treebank.words.translate(classes, self._words)
         if self.unknown_word is not None:
-            unknown = self._words.index(self.unknown_word)
-            words = np.where(words >= 0, words, unknown)
-        labels = np.append(labels, -1).astype(np.int32)
-        words = words.astype(np.int32)
-        return labels[treebank.label], words[treebank.word]
+            word[word < 0] = self._words.index(self.unknown_word)
+        return label, word
 
     # -- what the grammar computes ---------------------------------------------
 

@@ -1,5 +1,33 @@
 """From grammars to trees: pruning, charts, decoders and k-best lists."""
 
-from lpcfg_sk.parsing._charts import marginals, sentence_log_prob
+from lpcfg_sk.parsing._bracket_marginals import (
+    Brackets,
+    BracketTable,
+    bracket_frame,
+    bracket_tree,
+    flat_brackets,
+)
+from lpcfg_sk.parsing._charts import (
+    chart_log_probs,
+    chart_marginals,
+    map_sentences,
+    marginals,
+    sentence_log_prob,
+)
+from lpcfg_sk.parsing._parser import BRACKET_PENALTY, Parser, assemble
 
-__all__ = ["marginals", "sentence_log_prob"]
+__all__ = [
+    "BRACKET_PENALTY",
+    "BracketTable",
+    "Brackets",
+    "Parser",
+    "assemble",
+    "bracket_frame",
+    "bracket_tree",
+    "chart_log_probs",
+    "chart_marginals",
+    "flat_brackets",
+    "map_sentences",
+    "marginals",
+    "sentence_log_prob",
+]

@@ -7,9 +7,12 @@ import pandas as pd
 
 from lpcfg_sk._kernels import _chart_inside as kernel
 from lpcfg_sk._kernels._chart_forest import Forest
+from lpcfg_sk._kernels._chart_inside import ItemVectors, Lexicon, Tensors
+from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._parallel import cut_by_work, map_chunks
-from lpcfg_sk._ragged import find_keys, offsets, ragged_indices
+from lpcfg_sk._ragged import find_keys, offsets, ragged_indices, read_only
 from lpcfg_sk.parsing._pruning import ChartPruner
+from lpcfg_sk.treebank import rule_keys
 
 #: Cubed sentence lengths in one chunk of parallel work.
 _CHUNK_WORK = 200_000
@@ -46,6 +49,11 @@ class Chart(NamedTuple):
     marginal: np.ndarray
 
     @property
+    def vectors(self):
+        """Inside vectors in the form that kernels read."""
+        return ItemVectors(self.vector_offset, self.inside, self.exponent)
+
+    @property
     def log_prob(self):
         """Log probability of the sentence; -inf where it is not positive."""
         if not self.total > 0.0:
@@ -54,93 +62,114 @@ class Chart(NamedTuple):
 
     @property
     def posterior(self):
-        """Marginals over the value of the sentence."""
+        """Marginals divided by the value of the sentence."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             return self.marginal / self.total
 
     @property
     def usable(self):
-        """Whether the value of the sentence can be divided by."""
+        """Whether the posteriors are finite."""
         return self.total != 0.0 and bool(np.isfinite(self.posterior).all())
 
 
 class ChartModel:
-    """A grammar, lined up with the rules of a pruner.
+    """A grammar whose rules and nonterminals are numbered as those of a pruner.
 
     Parameters
     ----------
     grammar : LPCFG
-        Any grammar.
+        Any grammar. Where it does not share the nonterminals and rules of the pruner,
+        they are matched by name.
     pruner : ChartPruner
-        Says which items there are; nonterminals and rules are matched by name.
+        Decides which chart items exist.
     dtype : dtype, default=np.float64
         Type of the vectors. Single precision takes two thirds of the time. Without
-        negative parameters it is right to six digits; with them what cancels out is
-        lost, on treebanks up to 0.02 of a posterior.
+        negative parameters it is right to six digits; with them, cancellation loses up
+        to 0.02 of a posterior on treebanks.
+
+    Attributes
+    ----------
+    shares_words : bool
+        Whether the words of a sentence have the same ids for the grammar and for the
+        pruner.
+    n_states : ndarray of int64, shape (n_nonterminals,)
+        Number of states of each nonterminal of the pruner.
+    tensors : Tensors
+        Tensors of the rules of the pruner.
+    lexicon : Lexicon
+        Lexical vectors, by the words of `grammar` and the nonterminals of the pruner.
+    root_offset : ndarray of int64, shape (n_nonterminals,)
+        Where the vector of each nonterminal begins in `root`; -1 for none.
+    root : ndarray of float
+        Root vectors.
     """
 
     def __init__(self, grammar, pruner, dtype=np.float64):
-        arrays, coarse = grammar.arrays, pruner.grammar.arrays
+        arrays = grammar.arrays
         self.grammar = grammar
         self.pruner = pruner
-        self.dtype = np.dtype(dtype)
-        n = np.int64(max(len(coarse.n_states), 1))
-        known = {a: i for i, a in enumerate(pruner.grammar.nonterminals)}
-        label = np.array([known.get(a, -1) for a in grammar.nonterminals], np.int64)
+        if _same_rules(grammar, pruner.grammar):
+            label = np.arange(len(arrays.n_states))
+            rule_offset = arrays.rule_offset[:-1]
+            lexicon = arrays
+        else:
+            label = _labels_by_name(grammar, pruner.grammar)
+            rule_offset = _rule_offset_by_name(arrays, pruner.grammar.arrays, label)
+            lexicon = _lexicon_by_name(arrays, label)
+        self.shares_words = (
+            grammar.words == pruner.grammar.words
+            and grammar.unknown_word == pruner.grammar.unknown_word
+        )
+        n_labels = len(pruner.grammar.nonterminals)
         # Nonterminals that the grammar lacks have no states and no items.
-        self.n_states = np.zeros(n, dtype=np.int64)
+        self.n_states = np.zeros(max(n_labels, 1), dtype=np.int64)
         self.n_states[label[label >= 0]] = arrays.n_states[label >= 0]
-        parent, left, right = (
-            label[ids]
-            for ids in (arrays.rule_parent, arrays.rule_left, arrays.rule_right)
-        )
-        known_rule = (parent >= 0) & (left >= 0) & (right >= 0)
-        keys = np.where(known_rule, (parent * n + left) * n + right, -1)
-        order = np.argsort(keys, kind="stable")
-        at = find_keys(keys[order], coarse.rule_keys())
-        self.rule_offset = np.where(at >= 0, arrays.rule_offset[order[at]], -1)
-        self.binary = arrays.binary.astype(dtype, copy=False)
-        self.largest = int(arrays.n_states.max(initial=1)) ** 2
-        self._set_lexicon(arrays, label)
-        self.root_offset = np.full(n, -1, dtype=np.int64)
-        tops = label[arrays.root_label]
-        self.root_offset[tops[tops >= 0]] = arrays.root_offset[:-1][tops >= 0]
+        self.root_offset = np.full(len(self.n_states), -1, dtype=np.int64)
+        roots = label[arrays.root_label]
+        self.root_offset[roots[roots >= 0]] = arrays.root_offset[:-1][roots >= 0]
         self.root = arrays.root.astype(dtype, copy=False)
+        # One kind of arrays, so that kernels are compiled once per precision.
+        self.tensors = Tensors(
+            read_only(rule_offset),
+            read_only(arrays.binary.astype(dtype, copy=False)),
+            int(arrays.n_states.max(initial=1)) ** 2,
+        )
+        unknown_offset, unknown = self._unknown(lexicon)
+        self.lexicon = Lexicon(
+            read_only(lexicon.word_offset),
+            read_only(lexicon.lex_label),
+            read_only(lexicon.lex_offset),
+            read_only(lexicon.lexical.astype(dtype, copy=False)),
+            read_only(unknown_offset),
+            read_only(unknown.astype(dtype, copy=False)),
+        )
 
-    def _set_lexicon(self, arrays, label):
-        word = np.repeat(
-            np.arange(len(arrays.word_offset) - 1), np.diff(arrays.word_offset)
-        )
-        entries = np.flatnonzero(label[arrays.lex_label] >= 0)
-        entry_label = label[arrays.lex_label[entries]]
-        order = np.lexsort((entry_label, word[entries]))
-        entries = entries[order]
-        self.lex_label = entry_label[order].astype(np.int32)
-        n_words = len(arrays.word_offset) - 1
-        self.word_offset = offsets(np.bincount(word[entries], minlength=n_words))
-        begin = arrays.lex_offset[entries]
-        length = arrays.lex_offset[entries + 1] - begin
-        self.lex_offset = offsets(length)
-        self.lexical = arrays.lexical[ragged_indices(begin, length)]
-        weight = self._unknown_weight()[word[entries]]
-        self.unknown_offset = offsets(self.n_states)
-        self.unknown = np.zeros(self.unknown_offset[-1])
+    @property
+    def dtype(self):
+        """Type of the vectors."""
+        return self.root.dtype
+
+    def _unknown(self, lexicon):
+        """Return offsets and vectors of the unknown word under each nonterminal."""
+        weight = np.repeat(self._unknown_weight(), np.diff(lexicon.word_offset))
+        length = np.diff(lexicon.lex_offset)
+        offset = offsets(self.n_states)
+        unknown = np.zeros(offset[-1])
         np.add.at(
-            self.unknown,
-            ragged_indices(self.unknown_offset[self.lex_label], length),
-            np.repeat(weight, length) * self.lexical,
+            unknown,
+            ragged_indices(offset[lexicon.lex_label], length),
+            np.repeat(weight, length) * lexicon.lexical,
         )
-        self.lexical = self.lexical.astype(self.dtype, copy=False)
-        self.unknown = self.unknown.astype(self.dtype, copy=False)
+        return offset, unknown
 
     def _unknown_weight(self):
-        """Weights of the words that make up the unknown one, by name."""
+        """Return the weights of the words that make up the unknown one, by name."""
         pruner = self.pruner
-        if self.grammar.words == pruner.grammar.words:
+        if self.shares_words:
             return pruner.unknown_weight
         weights = pruner.unknown_weight.tolist()
-        of = dict(zip(pruner.grammar.words, weights, strict=True))
-        return np.array([of.get(x, 0.0) for x in self.grammar.words])
+        weight_of_word = dict(zip(pruner.grammar.words, weights, strict=True))
+        return np.array([weight_of_word.get(x, 0.0) for x in self.grammar.words])
 
     def inside_outside(self, pruned, words, name="the sentence", *, outside=True):
         """Fill the chart of a sentence (figure 5).
@@ -152,48 +181,85 @@ class ChartModel:
         words : ndarray of int32
             Words in ids of the model's grammar, -1 for unknown ones.
         name : str
-            What to call the sentence in an error message.
+            Name of the sentence in error messages.
         outside : bool, default=True
-            Whether outside vectors and marginals are wanted.
+            Whether to compute outside vectors and marginals.
 
         Returns
         -------
         Chart
         """
         n, forest = pruned.n, pruned.forest
-        vector_offset = offsets(self.n_states[forest.item_label])
-        n_bytes = sum(array.nbytes for array in forest) + 24 * vector_offset[-1]
+        offset = offsets(self.n_states[forest.item_label])
+        n_bytes = sum(array.nbytes for array in forest) + 24 * offset[-1]
         self.pruner.check_memory(n_bytes, n, name)
         words = np.where(pruned.as_unknown, np.int32(-1), words)
-        alpha = np.zeros(vector_offset[-1], dtype=self.dtype)
-        exponent = np.zeros(len(forest.item_offset) - 1, dtype=np.int32)
-        kernel.fill_leaves(
-            forest,
-            words,
-            self.word_offset,
-            self.lex_label,
-            self.lex_offset,
-            self.lexical,
-            self.unknown_offset,
-            self.unknown,
-            vector_offset,
-            alpha,
+        alpha = ItemVectors(
+            offset,
+            np.zeros(offset[-1], dtype=self.dtype),
+            np.zeros(len(forest.item_offset) - 1, dtype=np.int32),
         )
-        rules = (vector_offset, self.rule_offset, self.binary, self.largest)
-        kernel.inside(forest, n, *rules, alpha, exponent)
-        beta = np.zeros(vector_offset[-1], dtype=self.dtype)
+        kernel.fill_leaves(forest, words, self.lexicon, alpha)
+        kernel.inside(forest, n, self.tensors, alpha)
+        beta = np.zeros(offset[-1], dtype=self.dtype)
         total = 0.0
         for item in range(*forest.item_offset[-2:]):
             begin = self.root_offset[forest.item_label[item]]
             if begin >= 0:
-                own = slice(vector_offset[item], vector_offset[item + 1])
+                own = slice(offset[item], offset[item + 1])
                 beta[own] = self.root[begin : begin + own.stop - own.start]
-                total += float(alpha[own] @ beta[own])
+                total += float(alpha.values[own] @ beta[own])
         marginal = np.zeros(len(forest.item_label))
         if outside:
-            kernel.outside(forest, n, *rules, alpha, exponent, beta)
-            kernel.marginals(vector_offset, alpha, beta, marginal)
-        return Chart(n, forest, vector_offset, alpha, beta, exponent, total, marginal)
+            kernel.outside(forest, n, self.tensors, alpha, beta)
+            kernel.marginals(alpha, beta, marginal)
+        return Chart(
+            n, forest, offset, alpha.values, beta, alpha.exponent, total, marginal
+        )
+
+
+def _same_rules(grammar, other):
+    """Whether two grammars number the same nonterminals and rules alike."""
+    one, two = grammar.arrays, other.arrays
+    return grammar is other or (
+        grammar.nonterminals == other.nonterminals
+        and np.array_equal(one.rule_parent, two.rule_parent)
+        and np.array_equal(one.rule_left, two.rule_left)
+        and np.array_equal(one.rule_right, two.rule_right)
+    )
+
+
+def _labels_by_name(grammar, other):
+    """Return the ids of a grammar's nonterminals in another grammar, -1 for none."""
+    known = {a: i for i, a in enumerate(other.nonterminals)}
+    return np.array([known.get(a, -1) for a in grammar.nonterminals], np.int64)
+
+
+def _rule_offset_by_name(arrays, other, label):
+    """Return where the tensor of each rule of another grammar begins, -1 for none."""
+    rules = (arrays.rule_parent, arrays.rule_left, arrays.rule_right)
+    keys = rule_keys(*(label[ids] for ids in rules), len(other.n_states))
+    order = np.argsort(keys, kind="stable")
+    place = find_keys(keys[order], other.rule_keys())
+    return np.where(place >= 0, arrays.rule_offset[order[place]], -1)
+
+
+def _lexicon_by_name(arrays, label):
+    """Return the lexical entries of known nonterminals, renumbered and sorted."""
+    n_words = len(arrays.word_offset) - 1
+    word = np.repeat(np.arange(n_words), np.diff(arrays.word_offset))
+    entries = np.flatnonzero(label[arrays.lex_label] >= 0)
+    entry_label = label[arrays.lex_label[entries]]
+    order = np.lexsort((entry_label, word[entries]))
+    entries = entries[order]
+    begin = arrays.lex_offset[entries]
+    length = arrays.lex_offset[entries + 1] - begin
+    return arrays._replace(
+        word_offset=offsets(np.bincount(word[entries], minlength=n_words)),
+        lex_label=entry_label[order].astype(np.int32),
+        lex_offset=offsets(length),
+        lexical=arrays.lexical[ragged_indices(begin, length)],
+    )
 
 
 def map_sentences(func, treebank, *, n_jobs=None):
@@ -233,12 +299,12 @@ class SentenceCharts:
     model : ChartModel
         The grammar and its pruner.
     treebank : Treebank
-        Sentences; trees are not looked at.
+        Sentences; their trees are ignored.
     open_class : bool, default=True
         Whether a word that the grammar does not know, or not with its given tag, is
-        taken as one of the open classes. Else its sentence has no tree.
+        treated as an open-class word. Otherwise its sentence has no tree.
     quick : bool, default=False
-        Whether values that are right to about the threshold of the pruner will do.
+        Whether values that are right up to about the threshold of the pruner suffice.
     exact : ChartModel, default=None
         The same grammar in double precision, for sentences that `model` in single
         precision cannot hold.
@@ -256,7 +322,11 @@ class SentenceCharts:
         self.open_class = open_class
         self.treebank = treebank.unparsed()
         self._words = model.grammar.encode(self.treebank)[1]
-        self._coarse_words = model.pruner.grammar.encode(self.treebank)[1]
+        self._coarse_words = (
+            self._words
+            if model.shares_words
+            else model.pruner.grammar.encode(self.treebank)[1]
+        )
         self._tags = model.pruner.encode_tags(self.treebank)
         given = self.treebank.tag >= 0
         self.n_unknown_tags = int(np.sum(given & (self._tags < 0)))
@@ -353,7 +423,7 @@ def marginals(grammar, X, *, normalize=False, max_memory=2**31, n_jobs=None):
     Returns
     -------
     list of DataFrame
-        One a sentence, with the columns label, start, end, marginal.
+        One per sentence, with the columns label, start, end, marginal.
     """
     charts = full_charts(grammar, X, max_memory)
     return chart_marginals(charts, normalize=normalize, n_jobs=n_jobs)
@@ -378,13 +448,6 @@ def chart_marginals(charts, *, normalize=False, n_jobs=None):
 def true_marginals(chart):
     """Marginals of a chart without their scale (0 where that underflows)."""
     return np.ldexp(chart.marginal, int(chart.exponent[-1]))
-
-
-def span_bounds(n):
-    """Return the start and end of all spans of a sentence, in their numbering."""
-    width = np.repeat(np.arange(1, n + 1), np.arange(n, 0, -1))
-    start = np.arange(len(width)) - offsets(np.arange(n, 0, -1))[width - 1]
-    return start, start + width
 
 
 def item_frame(n, span, labels, values):

@@ -1,12 +1,15 @@
-"""Decoders: from a filled chart to one binary tree."""
+"""Decoders: from a filled chart to its best binary tree, or to the k best."""
 
 import numpy as np
 
 from lpcfg_sk._kernels import _decode as kernel
-from lpcfg_sk._kernels import _decode_viterbi as latent
+from lpcfg_sk._kernels._chart_inside import ItemVectors
+from lpcfg_sk._kernels._decode import Applications, TreeScores
+from lpcfg_sk._kernels._kbest import k_best
 from lpcfg_sk._ragged import offsets
 
 _NONE = np.zeros(0)
+_NO_OFFSETS = np.zeros(1, dtype=np.int64)
 
 
 def max_marginal(model, chart):
@@ -31,10 +34,15 @@ def max_marginal(model, chart):
     negative marginals and totals: they are divided by the signed total, and their
     magnitudes count.
     """
-    score = np.abs(chart.posterior)
-    app_score = np.where(_has_rule(model, chart), 0.0, -np.inf)
-    root_score = np.where(model.root_offset >= 0, 0.0, -np.inf)
-    return best_tree(chart, score, app_score, _NONE, root_score)
+    has_rule = model.tensors.rule_offset[chart.forest.app_rule] >= 0
+    scores = TreeScores(
+        item=np.abs(chart.posterior),
+        application=np.where(has_rule, 0.0, -np.inf),
+        hyper_offset=_NO_OFFSETS,
+        hyper=_NONE,
+        root=np.where(model.root_offset >= 0, 0.0, -np.inf),
+    )
+    return best_tree(chart, scores)
 
 
 def max_rule_product(model, chart):
@@ -52,42 +60,38 @@ def max_rule_product(model, chart):
     items, parent : ndarray of int32, or None
         Items of the tree and their parents, in preorder; None where there is none.
     """
-    return best_tree(chart, *max_rule_scores(model, chart))
+    return best_tree(chart, max_rule_scores(model, chart))
 
 
 def max_rule_scores(model, chart):
-    """Scores of :func:`max_rule_product`, as arguments of :func:`best_tree`.
+    """Scores of :func:`max_rule_product`: log posteriors of rules and roots.
+
+    Parameters
+    ----------
+    model : ChartModel
+        The grammar.
+    chart : Chart
+        Inside-outside of a sentence.
 
     Returns
     -------
-    item_score, app_score, hyper_score, root_score : ndarray of float64
-        Logarithms of the posteriors of lexical rules, binary rules and roots.
+    TreeScores
     """
     forest = chart.forest
-    n_edges = np.diff(forest.edge_offset)[application_group(forest)]
-    hyper_offset = offsets(n_edges)
+    hyper_offset = offsets(np.diff(forest.edge_offset)[application_group(forest)])
     rule = np.empty(hyper_offset[-1])
-    latent.rule_marginals(
-        forest,
-        chart.vector_offset,
-        model.rule_offset,
-        model.binary,
-        model.largest,
-        chart.inside,
-        chart.outside,
-        chart.exponent,
-        hyper_offset,
-        rule,
+    kernel.rule_marginals(
+        forest, model.tensors, chart.vectors, chart.outside, hyper_offset, rule
     )
     with np.errstate(divide="ignore"):
-        item_score = np.log(np.abs(chart.posterior))
-        hyper_score = np.log(np.abs(rule / chart.total))
-    root_score = np.full(len(model.root_offset), -np.inf)
-    top = slice(*forest.item_offset[-2:])
-    root_score[forest.item_label[top]] = item_score[top]
-    root_score[model.root_offset < 0] = -np.inf
-    item_score[forest.item_offset[chart.n] :] = 0.0
-    return item_score, _NONE, hyper_score, root_score
+        item = np.log(np.abs(chart.posterior))
+        hyper = np.log(np.abs(rule / chart.total))
+    root = np.full(len(model.root_offset), -np.inf)
+    whole = slice(*forest.item_offset[-2:])
+    root[forest.item_label[whole]] = item[whole]
+    root[model.root_offset < 0] = -np.inf
+    item[forest.item_offset[chart.n] :] = 0.0
+    return TreeScores(item, _NONE, hyper_offset, hyper, root)
 
 
 def viterbi(model, chart):
@@ -105,8 +109,8 @@ def viterbi(model, chart):
     items, parent : ndarray of int32, or None
         Items of the tree and their parents, in preorder; None where there is none.
     """
-    found = viterbi_derivation(model, chart)
-    return None if found is None else found[:2]
+    derivation = viterbi_derivation(model, chart)
+    return None if derivation is None else derivation[:2]
 
 
 def viterbi_derivation(model, chart):
@@ -131,35 +135,30 @@ def viterbi_derivation(model, chart):
     vectors = np.zeros_like(chart.inside)
     n_leaves = chart.vector_offset[forest.item_offset[n]]
     vectors[:n_leaves] = chart.inside[:n_leaves]
-    exponent = chart.exponent.copy()
-    rules = (chart.vector_offset, model.rule_offset, model.binary)
-    latent.viterbi(forest, n, *rules, model.largest, vectors, exponent)
-    best, root, root_state = 0.0, -1, -1
+    best = ItemVectors(chart.vector_offset, vectors, chart.exponent.copy())
+    kernel.viterbi(forest, n, model.tensors, best)
+    largest, root, root_state = 0.0, -1, -1
     for item in range(*forest.item_offset[-2:]):
         begin = model.root_offset[forest.item_label[item]]
         if begin < 0:
             continue
         own = vectors[chart.vector_offset[item] : chart.vector_offset[item + 1]]
         value = own * model.root[begin : begin + len(own)]
-        if len(own) and value.max() > best:
-            best, root, root_state = value.max(), item, int(np.argmax(value))
+        if len(own) and value.max() > largest:
+            largest, root, root_state = value.max(), item, int(np.argmax(value))
     if root < 0:
         return None
-    items, parent, states = np.empty((3, 2 * n - 1), dtype=np.int32)
-    latent.follow_viterbi(
+    nodes = np.empty((3, 2 * n - 1), dtype=np.int32)
+    kernel.follow_viterbi(
         forest,
-        application_group(forest),
-        *applications_by_item(forest),
-        *rules,
-        vectors,
-        exponent,
+        applications_by_item(forest),
+        model.tensors,
+        best,
         root,
         root_state,
-        items,
-        states,
-        parent,
+        nodes,
     )
-    return items, parent, states, np.log(best) + exponent[-1] * np.log(2.0)
+    return *nodes, np.log(largest) + best.exponent[-1] * np.log(2.0)
 
 
 def application_group(forest):
@@ -169,30 +168,32 @@ def application_group(forest):
 
 
 def applications_by_item(forest):
-    """Return offsets and rule applications, listed by their parent item."""
+    """Return the rule applications, listed by their parent item."""
     counts = np.bincount(forest.app_parent, minlength=len(forest.item_label))
-    return offsets(counts), np.argsort(forest.app_parent, kind="stable")
+    return Applications(
+        application_group(forest),
+        offsets(counts),
+        np.argsort(forest.app_parent, kind="stable"),
+    )
 
 
-def _has_rule(model, chart):
-    return model.rule_offset[chart.forest.app_rule] >= 0
+def best_derivations(chart, scores):
+    """Return the best score of each item, and the edge that gives it."""
+    best = np.empty(len(chart.forest.item_label))
+    back = np.empty(len(chart.forest.item_label), dtype=np.int64)
+    kernel.best_derivations(chart.forest, chart.n, scores, best, back)
+    return best, back
 
 
-def best_tree(chart, item_score, app_score, hyper_score, root_score):
-    """Best tree for scores that add up; see ``lpcfg_sk._kernels._decode``.
+def best_tree(chart, scores):
+    """Best tree for scores that add up.
 
     Parameters
     ----------
     chart : Chart or PrunedChart
         Forest of a sentence.
-    item_score : ndarray of float64
-        One value an item.
-    app_score : ndarray of float64
-        One value a rule application.
-    hyper_score : ndarray of float64
-        One value an edge of each rule application, in place of `app_score`.
-    root_score : ndarray of float64
-        One value a nonterminal, for the item at the root.
+    scores : TreeScores
+        Scores of the parts of a tree.
 
     Returns
     -------
@@ -201,17 +202,74 @@ def best_tree(chart, item_score, app_score, hyper_score, root_score):
         scores -inf.
     """
     forest, n = chart.forest, chart.n
-    best = np.empty(len(forest.item_label))
-    back = np.empty(len(forest.item_label), dtype=np.int64)
-    kernel.best_derivations(forest, n, item_score, app_score, hyper_score, best, back)
+    best, back = best_derivations(chart, scores)
     first, last = forest.item_offset[-2:]
-    top = best[first:last] + root_score[forest.item_label[first:last]]
-    if not len(top) or not np.max(top) > -np.inf:
+    totals = best[first:last] + scores.root[forest.item_label[first:last]]
+    if not len(totals) or not np.max(totals) > -np.inf:
         return None
-    items = np.empty(2 * n - 1, dtype=np.int32)
-    parent = np.empty(2 * n - 1, dtype=np.int32)
-    kernel.follow(forest, first + int(np.argmax(top)), back, items, parent)
+    items, parent = np.empty((2, 2 * n - 1), dtype=np.int32)
+    kernel.follow(forest, first + int(np.argmax(totals)), back, items, parent)
     return items, parent
+
+
+def kbest_items(model, chart, k):
+    """Find the k best trees of a sentence.
+
+    Parameters
+    ----------
+    model : ChartModel
+        The grammar.
+    chart : Chart
+        Inside-outside of a sentence.
+    k : int
+        Number of trees.
+
+    Returns
+    -------
+    scores : ndarray of float64
+        Falling scores: log probabilities of the trees of a plain PCFG, else the sums
+        of log posteriors of rules.
+    items, parents : ndarray of int32, shape (n_trees, 2n - 1)
+        Items and parents of each tree, in preorder.
+    """
+    plain = model.tensors.largest == 1
+    scores = pcfg_scores(model, chart) if plain else max_rule_scores(model, chart)
+    best, back = best_derivations(chart, scores)
+    applications = applications_by_item(chart.forest)
+    return k_best(chart.forest, chart.n, applications, scores, best, back, k)
+
+
+def pcfg_scores(model, chart):
+    """Log probabilities of the rules of a plain PCFG.
+
+    Parameters
+    ----------
+    model : ChartModel
+        A grammar with one state per nonterminal and no negative parameters.
+    chart : Chart
+        Inside values of a sentence.
+
+    Returns
+    -------
+    TreeScores
+    """
+    forest = chart.forest
+    n_leaves = forest.item_offset[chart.n]
+    item_score = np.zeros(len(forest.item_label))
+    with np.errstate(divide="ignore"):
+        leaf = np.log(chart.inside[:n_leaves])
+        item_score[:n_leaves] = leaf + np.log(2.0) * np.repeat(
+            chart.exponent[: chart.n], np.diff(forest.item_offset[: chart.n + 1])
+        )
+        rules = model.tensors.rule_offset[forest.app_rule]
+        application = _log_or_minus_inf(model.tensors.binary, rules)
+        root = _log_or_minus_inf(model.root, model.root_offset)
+    return TreeScores(item_score, application, _NO_OFFSETS, _NONE, root)
+
+
+def _log_or_minus_inf(values, places):
+    """Logarithms of the values at some places, -inf where the place is -1."""
+    return np.log(np.append(values, 0.0)[places])
 
 
 #: Decoders that choose one of the grammar's own binary trees.

@@ -1,37 +1,32 @@
-"""From sentences to trees: charts, decoders and the tree of last resort."""
+"""The parser: from sentences to trees, flat ones where there is no parse."""
 
 import warnings
+from functools import cached_property
 
 import numpy as np
 
+from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._decode import subtree_sizes
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk.exceptions import TreebankWarning
-from lpcfg_sk.parsing._brackets import (
+from lpcfg_sk.parsing._bracket_marginals import (
     BracketTable,
     bracket_frame,
     bracket_marginals,
     bracket_tree,
     flat_brackets,
 )
-from lpcfg_sk.parsing._charts import (
-    ChartModel,
-    SentenceCharts,
-    map_sentences,
-    span_bounds,
-)
-from lpcfg_sk.parsing._decoders import TREE_DECODERS
-from lpcfg_sk.parsing._kbest import kbest_items
+from lpcfg_sk.parsing._charts import ChartModel, SentenceCharts, map_sentences
+from lpcfg_sk.parsing._decoders import TREE_DECODERS, kbest_items
 from lpcfg_sk.parsing._pruning import ChartPruner
-from lpcfg_sk.treebank._binarize import unbinarize
-from lpcfg_sk.treebank._labels import BARE, encode_label
+from lpcfg_sk.treebank import BARE, encode_label, unbinarize
 
-#: λ of minimum-Bayes-risk decoding: about half of the F1 to be expected.
+#: λ of minimum-Bayes-risk decoding: about half of the expected F1.
 BRACKET_PENALTY = 0.43
 
 
 class Parser:
-    """Parse sentences with a grammar.
+    """Parses sentences with a grammar.
 
     Parameters
     ----------
@@ -40,8 +35,8 @@ class Parser:
     coarse : LPCFG or None
         A plain PCFG over the same symbols, which prunes; only used with `prune`.
     binarized : bool, default=False
-        Whether the labels are those of a :class:`TreeBinarizer`, and predicted trees
-        are to be restored.
+        Whether the labels are those of a :class:`TreeBinarizer`, so that predicted
+        trees are restored.
     decoder : str, default="auto"
         "viterbi", "max-marginal", "max-rule-product", "mbr" or "auto".
     prune : float or None, default=3e-4
@@ -79,6 +74,11 @@ class Parser:
         self.labels = pruner.grammar.nonterminals
         self.brackets = BracketTable.from_labels(self.labels, binarized)
 
+    @cached_property
+    def _single_model(self):
+        """The model in single precision."""
+        return ChartModel(self.grammar, self.model.pruner, np.float32)
+
     def charts(self, treebank, *, open_class=True, quick=False):
         """Return the charts of a treebank's sentences.
 
@@ -89,19 +89,21 @@ class Parser:
         open_class : bool, default=True
             Whether sentences with unknown words have trees.
         quick : bool, default=False
-            Whether marginals that are right to about the threshold of the pruner
-            will do: in single precision, unless parameters are negative, and those
+            Whether marginals that are right up to about the threshold of the pruner
+            suffice: in single precision, unless parameters are negative, and those
             of the pruning pass itself where the grammar is its own pruner.
 
         Returns
         -------
         SentenceCharts
         """
-        model = self.model
-        if quick and not (self.signed or self.prunes_itself):
-            model = ChartModel(self.grammar, model.pruner, np.float32)
+        single = quick and not (self.signed or self.prunes_itself)
         charts = SentenceCharts(
-            model, treebank, open_class=open_class, quick=quick, exact=self.model
+            self._single_model if single else self.model,
+            treebank,
+            open_class=open_class,
+            quick=quick,
+            exact=self.model,
         )
         if charts.n_unknown_tags:
             one = charts.n_unknown_tags == 1
@@ -119,7 +121,7 @@ class Parser:
         Parameters
         ----------
         treebank : Treebank
-            Sentences; trees are not looked at.
+            Sentences; their trees are ignored.
         n_jobs : int, default=None
             Number of threads.
 
@@ -138,30 +140,35 @@ class Parser:
         failed = [row for row, (_, ok) in enumerate(rows) if not ok]
         nodes = [nodes for nodes, _ in rows]
         if self.decoder == "mbr":
-            names = (*self.brackets.names, *self.brackets.tag_names)
-            return assemble(charts.treebank, names, nodes, binarized=False), failed
+            trees = assemble(charts.treebank, self._names, nodes, binarized=False)
+            return trees, failed
         # Flat trees have labels of their own.
-        names = (*self.labels, *self._encoded(self.brackets))
+        names = (*self.labels, *self._encoded_names)
         trees = assemble(charts.treebank, names, nodes, binarized=self.binarized)
         return (unbinarize(trees) if self.binarized else trees), failed
 
-    def _encoded(self, table):
-        """Write original labels and tags as the grammar would."""
-        names = (*table.names, *table.tag_names)
+    @cached_property
+    def _names(self):
+        """Original labels and tags."""
+        return (*self.brackets.names, *self.brackets.tag_names)
+
+    @cached_property
+    def _encoded_names(self):
+        """Original labels and tags, written as labels of the grammar."""
         if not self.binarized:
-            return names
-        return [BARE if name is None else encode_label([name]) for name in names]
+            return self._names
+        return [BARE if name is None else encode_label([name]) for name in self._names]
 
     def _items_of_row(self, charts, row):
         chart = charts.chart(row)
-        found = None
+        tree = None
         if chart is not None and chart.usable:
-            found = TREE_DECODERS[self.decoder](self.model, chart)
-        if found is None:
+            tree = TREE_DECODERS[self.decoder](self.model, chart)
+        if tree is None:
             nodes = flat_brackets(self.brackets, *charts.last_resort(row))
             nodes[0] += len(self.labels)
             return nodes, False
-        return item_nodes(chart, *found), True
+        return item_nodes(chart, *tree), True
 
     def _brackets_of_row(self, charts, row):
         brackets = self.bracket_marginals(charts, row)
@@ -213,7 +220,7 @@ class Parser:
         Returns
         -------
         frames : list of DataFrame
-            One a sentence, with the columns label, start, end, marginal and tag;
+            One per sentence, with the columns label, start, end, marginal and tag;
             without rows for a sentence that has no parse.
         """
         charts = self.charts(treebank)
@@ -256,8 +263,8 @@ class Parser:
         copies = charts.treebank[np.repeat(np.arange(len(rows)), counts)]
         nodes = [tree for _, trees in rows for tree in trees]
         trees = assemble(copies, self.labels, nodes, binarized=self.binarized)
-        found = iter(unbinarize(trees) if self.binarized else trees)
-        return [[(next(found), score) for score in scores] for scores, _ in rows]
+        restored = iter(unbinarize(trees) if self.binarized else trees)
+        return [[(next(restored), score) for score in scores] for scores, _ in rows]
 
 
 def is_signed(grammar):
@@ -270,7 +277,7 @@ def is_signed(grammar):
 
 
 def choose_decoder(signed, decoder):
-    """Return the decoder to use, or say why it cannot be used."""
+    """Return the decoder to use; raise ValueError if it cannot be used."""
     if decoder == "auto":
         return "max-marginal" if signed else "mbr"
     if decoder == "viterbi" and signed:
@@ -297,7 +304,7 @@ def assemble(treebank, names, rows, *, binarized):
     treebank : Treebank
         The sentences.
     names : sequence of str or None
-        What the label ids of the nodes stand for; None for a bare word.
+        Names of the label ids of the nodes; None for a bare word.
     rows : list of ndarray of int32, shape (4, n_nodes)
         Label, parent, start and stop of each row's nodes, in preorder.
     binarized : bool
@@ -307,22 +314,26 @@ def assemble(treebank, names, rows, *, binarized):
     -------
     Treebank
     """
-    known = {}
-    ids = [-1 if name is None else known.setdefault(name, len(known)) for name in names]
-    tags = [known.setdefault(name, len(known)) for name in treebank.labels]
     node_offsets = offsets([nodes.shape[1] for nodes in rows])
     columns = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0), np.int32)
+    used, label = np.unique(columns[0], return_inverse=True)
+    table = {}
+    ids = [
+        -1 if names[x] is None else table.setdefault(names[x], len(table))
+        for x in used.tolist()
+    ]
+    tags = [table.setdefault(name, len(table)) for name in treebank.labels]
     size = np.ones(columns.shape[1], dtype=np.int32)
     subtree_sizes(node_offsets, columns[1], size)
     return treebank.replace(
-        label=np.array(ids, dtype=np.int32)[columns[0]],
+        label=np.array(ids, dtype=np.int32)[label],
         size=size,
         parent=columns[1],
         start=columns[2],
         stop=columns[3],
         node_offsets=node_offsets,
-        labels=tuple(known),
-        # What comes out are plain trees, whatever words the model saw.
+        labels=tuple(table),
+        # Predicted trees hold the original tokens, not the words that the model saw.
         word=treebank.token,
         words=treebank.tokens,
         tag=np.array([*tags, -1], dtype=np.int32)[treebank.tag],

@@ -1,58 +1,44 @@
-"""Which items of a sentence are worth a look: pruning by a treebank PCFG."""
+"""Pruning: which items of a sentence are likely under a treebank PCFG."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk._kernels._chart_forest import Forest, build_forest
-from lpcfg_sk._kernels._coarse_inside import coarse_inside
-from lpcfg_sk._kernels._coarse_outside import coarse_outside, live_items
-from lpcfg_sk._kernels._coarse_tables import ROW, fill_tags, word_rules
+from lpcfg_sk._kernels._chart_forest import (
+    Forest,
+    LiveItems,
+    RuleTables,
+    build_forest,
+    fill_pair_slots,
+)
+from lpcfg_sk._kernels._chart_spans import span_count
+from lpcfg_sk._kernels._coarse_inside import (
+    ROW,
+    CoarseChart,
+    CoarseTables,
+    RulesByChild,
+    RulesByParent,
+    TagLexicon,
+    coarse_inside,
+    fill_tags,
+    word_rules,
+)
+from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside, live_items
+from lpcfg_sk._ragged import offsets, read_only
 from lpcfg_sk.exceptions import ChartMemoryError
-from lpcfg_sk.parsing._tables import coarse_tables, rule_tables
-from lpcfg_sk.treebank._labels import decode_label
+from lpcfg_sk.treebank import decode_label
 
-# Shares of the threshold. A label is left out of the inside pass where its value times
-# its frequency is below this share of the span's largest;
+# Shares of the threshold. The inside pass leaves out a label whose value times its
+# frequency is below this share of the largest one of the span,
 _BEAM = 0.1
-# items with a smaller marginal hand no mass down in the outside pass;
+# the outside pass hands no mass down from items with a smaller marginal,
 _FLOOR = 0.1
-# edges and rule applications with a smaller marginal are left out of the forest.
+# and the forest leaves out edges and rule applications with a smaller marginal.
 _RULE_SHARE = 0.1
 
 # A threshold that leaves no tree is lowered by this factor, in the end to zero.
 _LOWER = 1e-3
 _LOWEST = 1e-12
-
-
-class LiveItems(NamedTuple):
-    """The items of one sentence with their values under the pruner's grammar.
-
-    Attributes
-    ----------
-    offset : ndarray of int64
-        Span s has the items ``offset[s]:offset[s + 1]``.
-    label : ndarray of int32
-        Nonterminals.
-    inside, outside : ndarray of float64
-        Scaled values; their product is the marginal, in the scale of `total`.
-    exponent : ndarray of int32
-        Power of two of each span.
-    total : float
-        Scaled probability of the sentence.
-    """
-
-    offset: np.ndarray
-    label: np.ndarray
-    inside: np.ndarray
-    outside: np.ndarray
-    exponent: np.ndarray
-    total: float
-
-    @property
-    def posterior(self):
-        """Marginals over the probability of the sentence."""
-        return self.inside * self.outside / self.total
 
 
 class PrunedChart(NamedTuple):
@@ -65,8 +51,8 @@ class PrunedChart(NamedTuple):
     forest : Forest or None
         Items and their derivations; None where the sentence has no parse.
     as_unknown : ndarray of bool, shape (n,)
-        Words that are taken as unknown ones, because they are, or because they never
-        have the tag that was given.
+        Words that are treated as unknown, because they are, or because they never
+        have the given tag.
     live : LiveItems or None
         The items that reach the threshold, with their values under the pruner's
         grammar; None where the sentence has no parse.
@@ -79,13 +65,13 @@ class PrunedChart(NamedTuple):
 
 
 class ChartPruner:
-    """Make the charts of sentences.
+    """Decide which chart items of a sentence exist.
 
     Parameters
     ----------
     grammar : LPCFG
-        With a threshold, a plain PCFG (one state everywhere) with positive
-        parameters. Without, any grammar: only its rules count.
+        With a threshold, a plain PCFG (one state per nonterminal) with positive
+        parameters. Without, any grammar: only its rules matter.
     threshold : float, default=3e-4
         Items with a smaller posterior probability are left out; None or 0 for a
         full chart, which has every item that occurs in a tree of the grammar.
@@ -97,8 +83,8 @@ class ChartPruner:
 
     Notes
     -----
-    A sentence with a parse keeps one: where the items that reach the threshold make
-    up no tree, it is lowered until they do.
+    A sentence with a parse keeps one: where the items that reach the threshold do not
+    form a tree, it is lowered until they do.
     """
 
     def __init__(self, grammar, threshold=3e-4, *, binarized=False, max_memory=2**31):
@@ -106,24 +92,24 @@ class ChartPruner:
         self.grammar = grammar
         self.threshold = threshold or 0.0
         self.max_memory = max_memory
-        self.rules = rule_tables(arrays)
         if self.threshold and arrays.n_states.max(initial=1) > 1:
             raise ValueError(
-                "charts are pruned by a grammar with one latent state a nonterminal, "
+                "charts are pruned by a grammar with one latent state per nonterminal, "
                 f"got up to {arrays.n_states.max()}; pass prune=None for full charts"
             )
         if self.threshold:
-            weight, self._lexical, root = arrays.binary, arrays.lexical, arrays.root
+            weight, lexical, root = arrays.binary, arrays.lexical, arrays.root
             for name in ("binary", "lexical", "root"):
                 if getattr(arrays, name).min(initial=0.0) < 0.0:
                     raise ValueError(
                         f"the pruning grammar has negative {name} parameters"
                     )
         else:
-            weight = np.ones(len(arrays.rule_parent))
-            self._lexical = np.ones(len(arrays.lex_label))
+            # Read-only as those of a grammar, so that kernels are compiled once.
+            weight = read_only(np.ones(len(arrays.rule_parent)))
+            lexical = read_only(np.ones(len(arrays.lex_label)))
             root = np.ones(len(arrays.root_label))
-        self._weight = weight
+        self.rules = rule_tables(arrays, weight)
         self.tables = coarse_tables(arrays, weight, root)
         n_labels = len(arrays.n_states)
         n_rows = -(-len(self.tables.right_label) // ROW)
@@ -131,25 +117,29 @@ class ChartPruner:
         self._root = np.zeros(n_labels)
         self._root[arrays.root_label] = root
         self.unknown_weight = unknown_weights(arrays)
-        self._unknown = np.bincount(
+        unknown = np.bincount(
             arrays.lex_label,
-            weights=self._lexical
+            weights=lexical
             * np.repeat(self.unknown_weight, np.diff(arrays.word_offset)),
             minlength=n_labels,
         )
         self.tag_names = {}
-        self._tag_of_label = np.full(n_labels, -1, dtype=np.int32)
+        tag_of_label = np.full(n_labels, -1, dtype=np.int32)
         for label in np.unique(arrays.lex_label).tolist():
             tag = _lowest(grammar.nonterminals[label], binarized)
-            self._tag_of_label[label] = self.tag_names.setdefault(
-                tag, len(self.tag_names)
-            )
+            tag_of_label[label] = self.tag_names.setdefault(tag, len(self.tag_names))
+        self._lexicon = TagLexicon(
+            arrays.word_offset, arrays.lex_label, lexical, unknown, tag_of_label
+        )
 
     def encode_tags(self, treebank):
         """Translate the given tags of all tokens, -1 where there is none."""
-        tags = [_lowest(label, treebank.binarized) for label in treebank.labels]
-        table = [self.tag_names.get(tag, -1) for tag in tags]
-        return np.array([*table, -1], dtype=np.int32)[treebank.tag]
+        tags, place = np.unique(treebank.tag, return_inverse=True)
+        known = np.full(len(tags), -1, dtype=np.int32)
+        for i in np.flatnonzero(tags >= 0).tolist():
+            name = _lowest(treebank.labels[tags[i]], treebank.binarized)
+            known[i] = self.tag_names.get(name, -1)
+        return known[place]
 
     def chart(self, words, tags, name="the sentence"):
         """Make the chart of one sentence.
@@ -161,7 +151,7 @@ class ChartPruner:
         tags : ndarray of int32
             Given tags from :meth:`encode_tags`, -1 for none.
         name : str
-            What to call the sentence in an error message.
+            Name of the sentence in error messages.
 
         Returns
         -------
@@ -175,7 +165,7 @@ class ChartPruner:
             forest = None if live is None else self._forest(n, live, threshold, name)
             if forest is not None or threshold == 0.0:
                 return PrunedChart(n, forest, as_unknown, likely)
-            # Without any mass it was the beam that cut all trees, or there are none.
+            # If no mass is left, the beam cut all trees, or there are none.
             lower = live is not None and threshold > _LOWEST
             threshold = threshold * _LOWER if lower else 0.0
             live = self._live(leaf.copy(), threshold)
@@ -201,90 +191,58 @@ class ChartPruner:
     def _live(self, leaf, threshold):
         """Return the items that reach the threshold, None where no mass is left."""
         n, tables, full = len(leaf), self.tables, self.threshold == 0.0
-        n_spans = n * (n + 1) // 2
-        n_wide = len(tables.wide_label)
-        exponent = np.zeros(n_spans, dtype=np.int32)
-        alive = np.zeros(n_spans, dtype=np.bool_)
+        chart = self._coarse_chart(leaf)
         beam = threshold * _BEAM
-        rules = word_rules(tables, leaf, full, beam, exponent, alive)
-        offset = np.empty(n_spans + 1, dtype=np.int64)
-        label = np.empty(n_spans * n_wide, dtype=np.int32)
-        value = np.empty(n_spans * n_wide)
-        left_offset = np.empty(n_spans + 1, dtype=np.int64)
-        left_item = np.empty(n_spans * len(tables.left_label), dtype=np.int32)
-        rights = np.empty((n_spans, self._stride), dtype=np.float32)
-        items = (offset, label, value, left_offset, left_item, rights)
-        chart = (exponent, alive, *items)
-        count = coarse_inside(n, tables, *rules, leaf, full, beam, *chart)
+        rules = word_rules(tables, chart, full, beam)
+        count = coarse_inside(tables, rules, chart, full, beam)
         root = self._root[tables.wide_label]
         leaf_mass = np.zeros_like(leaf)
         if n == 1:
             leaf_mass[0] = leaf[0] * self._root
             total = leaf_mass.sum()
         else:
-            top = slice(*offset[-2:])
-            total = value[top] @ root[label[top]]
+            whole = slice(*chart.offset[-2:])
+            total = chart.value[whole] @ root[chart.label[whole]]
         if not total > 0.0:
             return None
-        beta = np.zeros(count)
+        outside = CoarseOutside(np.zeros(count), leaf_mass)
         floor = total * threshold * _FLOOR
-        coarse_outside(
-            n, tables, *rules, leaf, full, floor, root, *chart, beta, leaf_mass
-        )
-        live_offset = np.empty(n_spans + 1, dtype=np.int64)
-        values = live_items(
-            n,
-            tables,
+        coarse_outside(tables, rules, chart, full, floor, root, outside)
+        return live_items(tables, chart, outside, total * threshold, total)
+
+    def _coarse_chart(self, leaf):
+        """Return a chart over lexical values, with room for all items."""
+        n_spans, tables = span_count(len(leaf)), self.tables
+        n_places = n_spans * len(tables.wide_label)
+        return CoarseChart(
             leaf,
-            leaf_mass,
-            alive,
-            offset,
-            label,
-            value,
-            beta,
-            total * threshold,
-            live_offset,
+            exponent=np.zeros(n_spans, dtype=np.int32),
+            alive=np.zeros(n_spans, dtype=np.bool_),
+            offset=np.empty(n_spans + 1, dtype=np.int64),
+            label=np.empty(n_places, dtype=np.int32),
+            value=np.empty(n_places),
+            left_offset=np.empty(n_spans + 1, dtype=np.int64),
+            left_item=np.empty(n_spans * len(tables.left_label), dtype=np.int32),
+            rights=np.empty((n_spans, self._stride), dtype=np.float32),
         )
-        return LiveItems(live_offset, *values, exponent, total)
 
     def _forest(self, n, live, threshold, name):
         """Connect the live items; None where they make no tree."""
-        fits, forest = build_forest(
-            n,
-            live.offset,
-            live.label,
-            live.inside,
-            live.outside,
-            live.exponent,
-            len(self._root),
-            self.rules,
-            self._weight,
-            live.total * threshold * _RULE_SHARE,
-            self.max_memory,
-        )
+        smallest = live.total * threshold * _RULE_SHARE
+        fits, forest = build_forest(n, live, self.rules, smallest, self.max_memory)
         if not fits:
             self.check_memory(self.max_memory + 1, n, name)
-        top = forest.item_label[slice(*forest.item_offset[-2:])]
-        return forest if self._root[top].any() else None
+        whole = forest.item_label[slice(*forest.item_offset[-2:])]
+        return forest if self._root[whole].any() else None
 
     def _leaves(self, words, tags, name="the sentence"):
-        n, tables, arrays = len(words), self.tables, self.grammar.arrays
+        n, tables = len(words), self.tables
         per_span = 28 * len(tables.wide_label) + 8 * self._stride + 64
-        per_word = 16 * len(self._root) + 40 * len(tables.pi_prob)
-        self.check_memory(n * (n + 1) // 2 * per_span + n * per_word, n, name)
-        leaf = np.zeros((len(words), len(self._root)))
-        as_unknown = np.zeros(len(words), dtype=np.bool_)
-        fill_tags(
-            words,
-            tags,
-            self._tag_of_label,
-            arrays.word_offset,
-            arrays.lex_label,
-            self._lexical,
-            self._unknown,
-            leaf,
-            as_unknown,
-        )
+        per_word = 16 * len(self._root) + 40 * len(tables.pi.prob)
+        self.check_memory(span_count(n) * per_span + n * per_word, n, name)
+        leaf = np.zeros((n, len(self._root)))
+        as_unknown = np.zeros(n, dtype=np.bool_)
+        fill_tags(words, tags, self._lexicon, leaf, as_unknown)
         return leaf, as_unknown
 
     def flat_labels(self, words, tags):
@@ -298,9 +256,10 @@ class ChartPruner:
         Returns
         -------
         root : int
-            The likeliest root over several words; over one word if all roots are.
+            The likeliest root that can stand over several words; where there is none,
+            the likeliest root over one word.
         wide : bool
-            Whether the root is one over several words.
+            Whether the root can stand over several words.
         leaves : ndarray of int32
             The likeliest label over each word.
         """
@@ -309,11 +268,11 @@ class ChartPruner:
         root = np.zeros_like(self._root)
         root[self.tables.wide_label] = self._root[self.tables.wide_label]
         wide = bool(root.any())
-        top = int(np.argmax(root if wide else self._root))
-        return top, wide, likeliest.astype(np.int32)
+        likeliest_root = int(np.argmax(root if wide else self._root))
+        return likeliest_root, wide, likeliest.astype(np.int32)
 
     def check_memory(self, needed, n, name):
-        """Refuse a chart that would take more than `max_memory` bytes."""
+        """Raise ChartMemoryError if a chart needs more than `max_memory` bytes."""
         if needed <= self.max_memory:
             return
         advice = (
@@ -339,8 +298,8 @@ def _lowest(label, binarized):
 def unknown_weights(arrays):
     """Return weights of the words that make up the unknown word.
 
-    Every known word counts the same, whatever its frequency, so that labels with many
-    different words (open classes) take most of the mass.
+    Every known word has the same weight, whatever its frequency, so that labels with
+    many different words (open classes) get most of the mass.
     """
     n_words = len(arrays.word_offset) - 1
     word = np.repeat(np.arange(n_words), np.diff(arrays.word_offset))
@@ -348,3 +307,127 @@ def unknown_weights(arrays):
     size = np.bincount(word[entry], weights=np.abs(arrays.lexical), minlength=n_words)
     weight = np.divide(1.0, size, out=np.zeros(n_words), where=size > 0)
     return weight / max(weight.sum(), np.finfo(float).tiny)
+
+
+def _sorted_by_key(key, n_keys, *columns):
+    """Sort columns by a key; return the offsets of each key and the columns."""
+    order = np.argsort(key, kind="stable")
+    begin = offsets(np.bincount(key, minlength=n_keys))
+    return begin, *(np.ascontiguousarray(column[order]) for column in columns)
+
+
+def rule_tables(arrays, weight):
+    """List the rules of a grammar by the pair of their children.
+
+    Parameters
+    ----------
+    arrays : GrammarArrays
+        The grammar.
+    weight : ndarray of float64, shape (n_rules,)
+        One weight per rule.
+
+    Returns
+    -------
+    RuleTables
+    """
+    n_labels = np.int64(max(len(arrays.n_states), 1))
+    keys = arrays.rule_left.astype(np.int64) * n_labels + arrays.rule_right
+    pairs, pair_of_rule = np.unique(keys, return_inverse=True)
+    left, right = (ids.astype(np.int32) for ids in np.divmod(pairs, n_labels))
+    begin, rules = _sorted_by_key(
+        pair_of_rule, len(pairs), np.arange(len(keys), dtype=np.int32)
+    )
+    n_slots = 4
+    while n_slots < 2 * len(pairs):
+        n_slots *= 2
+    slots = np.full(n_slots, -1, dtype=np.int32)
+    fill_pair_slots(left, right, slots)
+    return RuleTables(
+        len(arrays.n_states),
+        arrays.rule_parent,
+        weight,
+        left,
+        right,
+        begin,
+        rules,
+        slots,
+    )
+
+
+def coarse_tables(arrays, probabilities, root):
+    """Pack the rules of a plain PCFG by the kind of their children.
+
+    Parameters
+    ----------
+    arrays : GrammarArrays
+        Symbols and rules.
+    probabilities : ndarray of float64, shape (n_rules,)
+        One weight per rule.
+    root : ndarray of float64, shape (n_roots,)
+        One weight per root.
+
+    Returns
+    -------
+    CoarseTables
+    """
+    n_labels = len(arrays.n_states)
+    parent, left, right = arrays.rule_parent, arrays.rule_left, arrays.rule_right
+    wide_label = np.unique(parent).astype(np.int32)
+    wide = np.full(n_labels, -1, dtype=np.int32)
+    wide[wide_label] = np.arange(len(wide_label), dtype=np.int32)
+    n_wide = len(wide_label)
+    is_wide = wide >= 0
+    is_tag = np.zeros(n_labels, dtype=bool)
+    is_tag[arrays.lex_label] = True
+
+    def rules(chosen):
+        return wide[parent[chosen]], left[chosen], right[chosen], probabilities[chosen]
+
+    a, b, c, p = rules(is_wide[left] & is_wide[right])
+    left_label, place_left = np.unique(wide[b], return_inverse=True)
+    right_label, place_right = np.unique(wide[c], return_inverse=True)
+    place_left, place_right = place_left.astype(np.int32), place_right.astype(np.int32)
+    ii = RulesByChild(*_sorted_by_key(place_left, len(left_label), place_right, a, p))
+    up = RulesByParent(*_sorted_by_key(a, n_wide, place_left, place_right, p))
+    a, b, c, p = rules(is_tag[left] & is_wide[right])
+    pi = RulesByChild(*_sorted_by_key(b, n_labels, wide[c], a, p))
+    a, b, c, p = rules(is_wide[left] & is_tag[right])
+    ip = RulesByChild(*_sorted_by_key(c, n_labels, wide[b], a, p))
+    a, b, c, p = rules(is_tag[left] & is_tag[right])
+    pp = RulesByChild(*_sorted_by_key(b, n_labels, c, a, p))
+    prior = expected_label_frequencies(arrays, probabilities, root)
+    labels = (wide_label, left_label, right_label)
+    return CoarseTables(*labels, ii, up, pi, ip, pp, prior[wide_label], prior)
+
+
+def expected_label_frequencies(arrays, probabilities, root, n_steps=200):
+    """Return the relative frequency of each nonterminal in the trees of a PCFG.
+
+    Parameters
+    ----------
+    arrays : GrammarArrays
+        Symbols and rules.
+    probabilities : ndarray of float64, shape (n_rules,)
+        One weight per rule.
+    root : ndarray of float64, shape (n_roots,)
+        One weight per root.
+    n_steps : int, default=200
+        Largest depth that counts, so that the sum ends also for grammars whose trees
+        never end and for weights that are not probabilities.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_nonterminals,)
+        Frequencies, which sum to one.
+    """
+    n_labels = len(arrays.n_states)
+    level = np.bincount(arrays.root_label, weights=root, minlength=n_labels)
+    total = level.copy()
+    for _ in range(n_steps):
+        mass = probabilities * level[arrays.rule_parent]
+        level = np.bincount(arrays.rule_left, weights=mass, minlength=n_labels)
+        level += np.bincount(arrays.rule_right, weights=mass, minlength=n_labels)
+        total += level
+        if not 1e-12 * total.sum() < level.sum() < 1e100:
+            break
+    return total / max(total.sum(), np.finfo(float).tiny)

@@ -4,10 +4,12 @@ from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
 from lpcfg_sk.treebank._delexicalize import delexicalize
 from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
 from lpcfg_sk.treebank._labels import (
+    BARE,
     LabelParts,
     LabelTable,
     decode_label,
     decode_table,
+    encode_label,
     escape_label,
 )
 from lpcfg_sk.treebank._rarewords import RareWords
@@ -41,15 +43,11 @@ __all__ = [
     "RareWords",
     "RuleCounts",
     "RuleIndex",
-    "RuleTable",
     "ShardedTreebank",
     "SymbolTable",
     "Tree",
     "TreeBinarizer",
     "Treebank",
-    "TreebankTransformerMixin",
-    "check_sample_weight",
-    "check_treebank",
     "concatenate",
     "count_rules",
     "decode_label",
@@ -57,16 +55,24 @@ __all__ = [
     "delexicalize",
     "find_heads",
     "head_token",
-    "leaf_tokens",
-    "lexical_keys",
     "over_chunks",
     "read_treebank",
-    "rule_keys",
-    "transforms_shards",
     "unbinarize",
-    "weighted_trees",
     "write_treebank",
 ]
 
 # Shared with other packages, but not public.
-_shared = (escape_label,)
+_shared = (
+    BARE,
+    RuleTable,
+    TreebankTransformerMixin,
+    check_sample_weight,
+    check_treebank,
+    encode_label,
+    escape_label,
+    leaf_tokens,
+    lexical_keys,
+    rule_keys,
+    transforms_shards,
+    weighted_trees,
+)

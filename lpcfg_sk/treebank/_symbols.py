@@ -104,6 +104,28 @@ class SymbolTable:
             (get(s, -1) for s in self.strings), dtype=np.int32, count=len(self)
         )
 
+    def translate(self, ids, other):
+        """Ids in another table of the symbols with some ids in this one.
+
+        Parameters
+        ----------
+        ids : ndarray of int
+            Ids in this table; -1 stays -1.
+        other : SymbolTable
+            The table to translate into.
+
+        Returns
+        -------
+        ids : ndarray of int32, shape of `ids`
+            Ids in `other`, -1 where it lacks the symbol.
+        """
+        if len(ids) >= len(self):
+            return np.append(self.map_to(other), np.int32(-1))[ids]
+        # A single sentence must not cost as much as the whole vocabulary.
+        get, names = other._index().get, self.strings
+        translated = (-1 if i < 0 else get(names[i], -1) for i in ids.tolist())
+        return np.fromiter(translated, dtype=np.int32, count=len(ids))
+
     def _index(self):
         if self._ids is None:
             ids = {s: i for i, s in enumerate(self.strings)}

@@ -9,7 +9,7 @@ from lpcfg_sk import PCFG, TreeBinarizer, make_parser
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.datasets._templates import compile_templates
 from lpcfg_sk.metrics import f1_score
-from lpcfg_sk.parsing._parser import Parser
+from lpcfg_sk.parsing import Parser
 from lpcfg_sk.treebank import head_token
 from tests.tolerances import EXACT
 

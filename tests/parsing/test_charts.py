@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import LPCFG, Treebank
-from lpcfg_sk._kernels._coarse_inside import coarse_inside
-from lpcfg_sk._kernels._coarse_outside import coarse_outside
-from lpcfg_sk._kernels._coarse_tables import ROW, word_rules
+from lpcfg_sk._kernels._chart_spans import span_bounds
+from lpcfg_sk._kernels._coarse_inside import coarse_inside, word_rules
+from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.parsing._charts import (
     ChartModel,
@@ -13,7 +13,6 @@ from lpcfg_sk.parsing._charts import (
     full_charts,
     marginals,
     sentence_log_prob,
-    span_bounds,
 )
 from lpcfg_sk.parsing._pruning import ChartPruner
 from tests.reference import charts as ref
@@ -261,24 +260,20 @@ def test_coarse_kernels_equal_dictionaries(seed, boolean):
     tables = pruner.tables
     for sentence in (["x"], ["x", "y"], ["x", "y", "z", "x", "y", "z", "y"]):
         n = len(sentence)
-        n_spans, n_wide = n * (n + 1) // 2, len(tables.wide_label)
+        n_spans = n * (n + 1) // 2
         words = np.array([grammar.words.index(x) for x in sentence], dtype=np.int32)
         leaf, _ = pruner._leaves(words, np.full(n, -1, dtype=np.int32))
-        exponent = np.zeros(n_spans, dtype=np.int32)
-        alive = np.zeros(n_spans, dtype=np.bool_)
-        rules = word_rules(tables, leaf, boolean, 0.0, exponent, alive)
-        offset, left_offset = np.zeros((2, n_spans + 1), dtype=np.int64)
-        label, left_item = np.zeros((2, n_spans * n_wide), dtype=np.int32)
-        value = np.zeros(n_spans * n_wide)
-        rights = np.zeros((n_spans, ROW), dtype=np.float32)
-        chart = (exponent, alive, offset, label, value, left_offset, left_item, rights)
-        common = (n, tables, *rules, leaf, boolean)
-        count = coarse_inside(*common, 0.0, *chart)
+        chart = pruner._coarse_chart(leaf)
+        rules = word_rules(tables, chart, boolean, 0.0)
+        count = coarse_inside(tables, rules, chart, boolean, 0.0)
         beta, leaf_mass = np.zeros(count), np.zeros_like(leaf)
         root = pruner._root[tables.wide_label]
         if n == 1:
             leaf_mass[0] = leaf[0] * pruner._root
-        coarse_outside(*common, 0.0, root, *chart, beta, leaf_mass)
+        outside = CoarseOutside(beta, leaf_mass)
+        coarse_outside(tables, rules, chart, boolean, 0.0, root, outside)
+        exponent, offset = chart.exponent, chart.offset
+        label, value = chart.label, chart.value
         start, stop = span_bounds(n)
         got, mass = {}, {}
         for i, a in zip(*np.nonzero(leaf), strict=True):

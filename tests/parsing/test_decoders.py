@@ -4,15 +4,20 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import LPCFG, Treebank
-from lpcfg_sk.parsing._brackets import BracketTable, bracket_marginals, bracket_tree
-from lpcfg_sk.parsing._charts import full_charts, span_bounds
+from lpcfg_sk._kernels._chart_spans import span_bounds
+from lpcfg_sk.parsing._bracket_marginals import (
+    BracketTable,
+    bracket_marginals,
+    bracket_tree,
+)
+from lpcfg_sk.parsing._charts import full_charts
 from lpcfg_sk.parsing._decoders import (
+    kbest_items,
     max_marginal,
     max_rule_product,
     viterbi,
     viterbi_derivation,
 )
-from lpcfg_sk.parsing._kbest import kbest_items
 from tests.reference import charts as ref
 from tests.tolerances import EXACT, SUM
 

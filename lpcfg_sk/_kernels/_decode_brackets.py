@@ -1,41 +1,97 @@
-"""Bracket marginals over original labels, and the tree of the best brackets."""
+"""Marginals of brackets over original labels, and the tree of the best brackets."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_spans import span_index
+from lpcfg_sk._kernels._chart_spans import span_count, span_index
+
+
+class BracketChains(NamedTuple):
+    """The brackets that each nonterminal stands for.
+
+    Attributes
+    ----------
+    n_brackets : int
+        Number of different brackets.
+    wide_offset, wide_bracket : ndarray of int64 and of int32
+        Over several words nonterminal a stands for the brackets
+        ``wide_bracket[wide_offset[a]:wide_offset[a + 1]]``, from the top down.
+    leaf_offset, leaf_bracket : ndarray of int64 and of int32
+        The same over one word, without the tag.
+    """
+
+    n_brackets: int
+    wide_offset: np.ndarray
+    wide_bracket: np.ndarray
+    leaf_offset: np.ndarray
+    leaf_bracket: np.ndarray
+
+
+class Brackets(NamedTuple):
+    """Weights of the brackets of one sentence.
+
+    Attributes
+    ----------
+    n : int
+        Number of words.
+    offset : ndarray of int64, shape (n_spans + 1,)
+        Span s has the brackets ``offset[s]:offset[s + 1]``.
+    bracket : ndarray of int32
+        Which bracket.
+    weight : ndarray of float64
+        Marginal P(X, i, j).
+    depth : ndarray of float64
+        Mean depth within the unary chains that hold the bracket.
+    tag_weight : ndarray of float64, shape (n, n_tags)
+        Marginals of the tags of each word.
+    """
+
+    n: int
+    offset: np.ndarray
+    bracket: np.ndarray
+    weight: np.ndarray
+    depth: np.ndarray
+    tag_weight: np.ndarray
 
 
 @njit(nogil=True, cache=True)
-def collect_brackets(
-    n,
-    item_offset,
-    item_label,
-    weight,
-    wide_offset,
-    wide_bracket,
-    leaf_offset,
-    leaf_bracket,
-    n_brackets,
-    offset,
-):
+def collect_brackets(n, item_offset, item_label, weight, chains, offset):
     """Add up the weights of items that stand for the same bracket.
 
-    Nonterminal a stands for the brackets ``wide_bracket[wide_offset[a]:...]`` over
-    several words and ``leaf_bracket[...]`` over one, from the top down. Fills the
-    `offset` of each span; returns bracket, weight and mean depth in its chain.
+    Parameters
+    ----------
+    n : int
+        Number of words.
+    item_offset : ndarray of int64, shape (n_spans + 1,)
+        Span s has the items ``item_offset[s]:item_offset[s + 1]``.
+    item_label : ndarray of int32, shape (n_items,)
+        Nonterminal of each item.
+    weight : ndarray of float64, shape (n_items,)
+        Weight of each item.
+    chains : BracketChains
+        Brackets of each nonterminal.
+    offset : ndarray of int64, shape (n_spans + 1,)
+        Filled: span s has the brackets ``offset[s]:offset[s + 1]``.
+
+    Returns
+    -------
+    bracket, weight, depth : ndarray
+        As in :class:`Brackets`.
     """
-    n_spans = n * (n + 1) // 2
+    leaf_offset, wide_offset = chains.leaf_offset, chains.wide_offset
+    n_brackets = chains.n_brackets
+    n_spans = span_count(n)
     total = np.zeros(n_brackets)
     depth = np.zeros(n_brackets)
     seen = np.zeros(n_brackets, dtype=np.int64)
     places = 0
     for item in range(len(item_label)):
         a = item_label[item]
-        chains = leaf_offset if item < item_offset[n] else wide_offset
-        places += chains[a + 1] - chains[a]
+        chain_offset = leaf_offset if item < item_offset[n] else wide_offset
+        places += chain_offset[a + 1] - chain_offset[a]
     bracket = np.empty(places, dtype=np.int32)
     value = np.empty(places)
     order = np.empty(places)
@@ -43,7 +99,7 @@ def collect_brackets(
     for span in range(n_spans):
         offset[span] = count
         chain_offset = leaf_offset if span < n else wide_offset
-        chain = leaf_bracket if span < n else wide_bracket
+        chain = chains.leaf_bracket if span < n else chains.wide_bracket
         for item in range(item_offset[span], item_offset[span + 1]):
             first = chain_offset[item_label[item]]
             for q in range(first, chain_offset[item_label[item] + 1]):
@@ -65,7 +121,7 @@ def collect_brackets(
 
 
 @njit(nogil=True, cache=True)
-def best_brackets(n, gain, split):
+def _best_splits(n, gain, split):
     """Fill the best split point of each span when spans contribute `gain`."""
     best = gain.copy()
     for width in range(2, n + 1):
@@ -73,7 +129,7 @@ def best_brackets(n, gain, split):
             j = i + width
             span = span_index(i, j, n)
             top = -math.inf
-            # Where no sum is a number, any split will do, but there has to be one.
+            # Where all sums are NaN, any split serves, but there has to be one.
             split[span] = i + 1
             for k in range(i + 1, j):
                 value = best[span_index(i, k, n)] + best[span_index(k, j, n)]
@@ -84,21 +140,39 @@ def best_brackets(n, gain, split):
 
 
 @njit(nogil=True, cache=True)
-def bracket_tree(n, offset, bracket, value, depth, penalty, tag, nodes):
-    """Build the tree that maximises the sum of ``value - penalty`` over its brackets.
+def bracket_tree(brackets, penalty, tag, nodes):
+    """Build the tree that maximises the sum of ``weight - penalty`` over its brackets.
 
-    Spans of a tree do not cross; nothing else is asked of them. A sentence of several
+    Spans of a tree do not cross; there is no other constraint. A sentence of several
     words gets at least one bracket over all of them (the first of all where none is
-    known), and every word its `tag`. Fills the columns label, parent, start, stop of
-    `nodes` in preorder (the fifth is for work) and returns their number.
+    known), and every word its `tag`.
+
+    Parameters
+    ----------
+    brackets : Brackets
+        Weights of the brackets.
+    penalty : float
+        Subtracted from each weight.
+    tag : ndarray of int32, shape (n,)
+        Label of each word.
+    nodes : ndarray of int32, shape (n_places, 5)
+        The columns label, parent, start and stop are filled in preorder; the fifth is
+        for work.
+
+    Returns
+    -------
+    int
+        Number of nodes.
     """
-    n_spans = n * (n + 1) // 2
+    n, offset, bracket = brackets.n, brackets.offset, brackets.bracket
+    value, depth = brackets.weight, brackets.depth
+    n_spans = span_count(n)
     gain = np.zeros(n_spans)
     for span in range(n_spans):
         for q in range(offset[span], offset[span + 1]):
             gain[span] += max(value[q] - penalty, 0.0)
     split = np.zeros(n_spans, dtype=np.int32)
-    best_brackets(n, gain, split)
+    _best_splits(n, gain, split)
     stack = np.empty((n + 1, 3), dtype=np.int32)
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, n, -1
     height = 1

@@ -1,18 +1,19 @@
-"""Bracket marginals over original labels, and minimum-Bayes-risk trees of them."""
+"""Marginals of brackets over original labels, and minimum-Bayes-risk trees."""
 
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lpcfg_sk._kernels import _decode_mbr as kernel
+from lpcfg_sk._kernels import _decode_brackets as kernel
+from lpcfg_sk._kernels._chart_spans import span_bounds
+from lpcfg_sk._kernels._decode_brackets import BracketChains, Brackets
 from lpcfg_sk._ragged import offsets
-from lpcfg_sk.parsing._charts import span_bounds
-from lpcfg_sk.treebank._labels import decode_table
+from lpcfg_sk.treebank import decode_table
 
 
 class BracketTable(NamedTuple):
-    """What the nonterminals of a grammar stand for in original trees.
+    """Original labels that the nonterminals of a grammar stand for.
 
     A label that occurs twice in one unary chain is two brackets.
 
@@ -22,21 +23,16 @@ class BracketTable(NamedTuple):
         Original label of each bracket.
     tag_names : tuple of str or None
         The tags; None for a word without one.
-    wide_offset, wide_bracket : ndarray
-        Brackets of each nonterminal over several words, from the top down; none for
-        intermediate nonterminals.
-    leaf_offset, leaf_bracket : ndarray
-        The same over one word, without the tag.
+    chains : BracketChains
+        Brackets of each nonterminal; none for intermediate nonterminals over several
+        words.
     tag : ndarray of int32
         Tag of each nonterminal over one word.
     """
 
     names: tuple
     tag_names: tuple
-    wide_offset: np.ndarray
-    wide_bracket: np.ndarray
-    leaf_offset: np.ndarray
-    leaf_bracket: np.ndarray
+    chains: BracketChains
     tag: np.ndarray
 
     @classmethod
@@ -76,51 +72,24 @@ class BracketTable(NamedTuple):
         tag = [
             tags.setdefault(chain[-1] if chain else None, len(tags)) for chain in chains
         ]
-        return cls(
-            tuple(name for name, _ in names),
-            tuple(tags),
-            offsets([len(x) for x in wide]),
-            np.array([x for xs in wide for x in xs], dtype=np.int32),
-            offsets([len(x) for x in leaf]),
-            np.array([x for xs in leaf for x in xs], dtype=np.int32),
-            np.array(tag, dtype=np.int32),
-        )
+        chains = BracketChains(len(names), *_ragged(wide), *_ragged(leaf))
+        names = tuple(name for name, _ in names)
+        return cls(names, tuple(tags), chains, np.array(tag, dtype=np.int32))
 
 
-class Brackets(NamedTuple):
-    """Weights of the brackets of one sentence.
-
-    Attributes
-    ----------
-    n : int
-        Number of words.
-    offset : ndarray of int64
-        Span s has the brackets ``offset[s]:offset[s + 1]``.
-    bracket : ndarray of int32
-        Number in a :class:`BracketTable`.
-    weight : ndarray of float64
-        Marginal P(X, i, j).
-    depth : ndarray of float64
-        Mean depth within the unary chains that hold the bracket.
-    tag_weight : ndarray of float64, shape (n, n_tags)
-        Marginals of the tags of each word.
-    """
-
-    n: int
-    offset: np.ndarray
-    bracket: np.ndarray
-    weight: np.ndarray
-    depth: np.ndarray
-    tag_weight: np.ndarray
+def _ragged(lists):
+    """Return offsets and values of lists of integers."""
+    values = np.array([x for items in lists for x in items], dtype=np.int32)
+    return offsets([len(items) for items in lists]), values
 
 
 def bracket_marginals(table, n, item_offset, item_label, posterior):
-    """Turn posteriors of items into those of original brackets.
+    """Turn posteriors of items into posteriors of original brackets.
 
     Parameters
     ----------
     table : BracketTable
-        What the nonterminals stand for.
+        Brackets of the nonterminals.
     n : int
         Number of words.
     item_offset, item_label : ndarray
@@ -137,16 +106,7 @@ def bracket_marginals(table, n, item_offset, item_label, posterior):
     weight *= (2 * n - 1) / weight.sum()
     offset = np.zeros(len(item_offset), dtype=np.int64)
     bracket, value, depth = kernel.collect_brackets(
-        n,
-        item_offset,
-        item_label,
-        weight,
-        table.wide_offset,
-        table.wide_bracket,
-        table.leaf_offset,
-        table.leaf_bracket,
-        len(table.names),
-        offset,
+        n, item_offset, item_label, weight, table.chains, offset
     )
     n_leaves = item_offset[n]
     tag_weight = np.zeros((n, len(table.tag_names)))
@@ -175,31 +135,22 @@ def bracket_tree(table, brackets, penalty):
     """
     nodes = np.empty((len(brackets.bracket) + brackets.n + 1, 5), dtype=np.int32)
     tag = np.argmax(brackets.tag_weight, axis=1) + len(table.names)
-    count = kernel.bracket_tree(
-        brackets.n,
-        brackets.offset,
-        brackets.bracket,
-        brackets.weight,
-        brackets.depth,
-        penalty,
-        tag.astype(np.int32),
-        nodes,
-    )
+    count = kernel.bracket_tree(brackets, penalty, tag.astype(np.int32), nodes)
     return nodes[:count, :4].T
 
 
 def flat_brackets(table, root, wide, leaves):
-    """Nodes of a flat tree over original labels: one root, and a tag a word.
+    """Nodes of a flat tree over original labels: one root, and one tag per word.
 
     Parameters
     ----------
     table : BracketTable
-        What the nonterminals stand for.
+        Brackets of the nonterminals.
     root : int
         Nonterminal over the whole sentence.
     wide : bool
-        Whether it is one over several words, all of whose labels are taken; of the
-        chain above one word only the top is.
+        Whether it stands over several words, so that all its labels are taken; of a
+        chain above one word only the first label is.
     leaves : ndarray of int32
         Nonterminal over each word, of which the tag is taken.
 
@@ -209,7 +160,8 @@ def flat_brackets(table, root, wide, leaves):
         Label, parent, start and stop, as :func:`bracket_tree` gives them.
     """
     n = len(leaves)
-    chain = table.wide_bracket[table.wide_offset[root] : table.wide_offset[root + 1]]
+    begin, end = table.chains.wide_offset[root : root + 2]
+    chain = table.chains.wide_bracket[begin:end]
     chain = chain if wide else chain[:1]
     depth, place = len(chain), np.arange(n)
     nodes = np.zeros((4, depth + n), dtype=np.int32)
