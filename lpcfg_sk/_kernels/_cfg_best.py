@@ -128,25 +128,9 @@ def _fill_chart(words, tables, weights, next_hop, bonus):
             span = span_index(i, i + width, n)
             n_touched = _extend_prefixes(words, i, i + width, tables, chart, prefixes)
             touched = prefixes.touched[:n_touched]
-            base_rule = chart.base_rule[span]
-            base[:] = -np.inf
-            for t in touched:
-                for d in range(tables.done_offset[t], tables.done_offset[t + 1]):
-                    r = tables.done_rule[d]
-                    _take_better(
-                        weights.rule[r] + prefixes.score[t],
-                        r,
-                        tables.rule_lhs[r],
-                        base,
-                        base_rule,
-                    )
             word = words[i] if width == 1 else -1
-            if word >= 0:
-                for d in range(tables.word_offset[word], tables.word_offset[word + 1]):
-                    r = tables.word_rule[d]
-                    _take_better(
-                        weights.rule[r], r, tables.rule_lhs[r], base, base_rule
-                    )
+            base_rule = chart.base_rule[span]
+            _find_base_rules(word, touched, prefixes, tables, weights, base, base_rule)
             _add_chains(span, weights, next_hop, bonus, base, chart)
             if n_items + n_nonterminals + n_touched + 1 > len(chart.items):
                 chart = _with_room(chart, n_items + n_nonterminals + n_touched + 1)
@@ -154,26 +138,6 @@ def _fill_chart(words, tables, weights, next_hop, bonus):
                 n_items, span, word, touched, prefixes, tables, chart
             )
     return chart
-
-
-@njit(nogil=True, cache=True)
-def _take_better(score, choice, place, best, best_choice):
-    """Keep a choice with a larger score than the best one so far.
-
-    Parameters
-    ----------
-    score : float
-        Score of the choice.
-    choice : int
-        What is chosen.
-    place : int
-        What it is chosen for.
-    best, best_choice : arrays
-        Best score and choice for each place.
-    """
-    if score > best[place]:
-        best[place] = score
-        best_choice[place] = choice
 
 
 @njit(nogil=True, cache=True)
@@ -199,13 +163,14 @@ def _extend_prefixes(words, i, j, tables, chart, prefixes):
         Number of trie nodes with a derivation.
     """
     n, n_nonterminals = len(words), tables.n_nonterminals
+    chart_score = chart.score
     items, item_scores, item_offset = chart.items, chart.item_scores, chart.item_offset
     left_offset, trie_right = tables.left_offset, tables.trie_right
     score, split, touched = prefixes.score, prefixes.split, prefixes.touched
     n_touched = 0
     for k in range(i + 1, j):
         left = span_index(i, k, n)
-        right_score = chart.score[span_index(k, j, n)]
+        right_score = chart_score[span_index(k, j, n)]
         right_word = -2
         if j - k == 1:
             right_word = n_nonterminals + words[k]
@@ -229,6 +194,46 @@ def _extend_prefixes(words, i, j, tables, chart, prefixes):
 
 
 @njit(nogil=True, cache=True)
+def _find_base_rules(word, touched, prefixes, tables, weights, base, base_rule):
+    """Find the best derivations over a span without a unary rule at their top.
+
+    Parameters
+    ----------
+    word : int
+        Terminal of a span of one word, else -1.
+    touched : int32 array
+        Trie nodes with a derivation.
+    prefixes : _Prefixes
+        Their scores.
+    tables : CFGTables
+        The grammar.
+    weights : RuleWeights
+        Scores of the rules.
+    base : float64 array of shape (N,)
+        Output: score of the best derivation of each nonterminal.
+    base_rule : int32 array of shape (N,)
+        Output: its rule; left as it is where there is no derivation.
+    """
+    done_offset, done_rule = tables.done_offset, tables.done_rule
+    word_offset, word_rule = tables.word_offset, tables.word_rule
+    rule_lhs, rule_score, prefix_score = tables.rule_lhs, weights.rule, prefixes.score
+    base[:] = -np.inf
+    for t in touched:
+        for d in range(done_offset[t], done_offset[t + 1]):
+            r = done_rule[d]
+            v = rule_score[r] + prefix_score[t]
+            if v > base[rule_lhs[r]]:
+                base[rule_lhs[r]] = v
+                base_rule[rule_lhs[r]] = r
+    if word >= 0:
+        for d in range(word_offset[word], word_offset[word + 1]):
+            r = word_rule[d]
+            if rule_score[r] > base[rule_lhs[r]]:
+                base[rule_lhs[r]] = rule_score[r]
+                base_rule[rule_lhs[r]] = r
+
+
+@njit(nogil=True, cache=True)
 def _add_chains(span, weights, next_hop, bonus, base, chart):
     """Best derivations over a span, with chains of unary rules at their top.
 
@@ -248,19 +253,23 @@ def _add_chains(span, weights, next_hop, bonus, base, chart):
         Output: `score` and `bottom` of the span.
     """
     score, bottom = chart.score[span], chart.bottom[span]
+    chain_offset, chain_top = weights.chain_offset, weights.chain_top
+    chain_score, use_bonus = weights.chain, bonus.size > 0
     for b in range(len(base)):
         if base[b] == -np.inf:
             continue
-        for c in range(weights.chain_offset[b], weights.chain_offset[b + 1]):
-            a = weights.chain_top[c]
-            v = base[b] + weights.chain[c]
-            if bonus.size > 0:
+        for c in range(chain_offset[b], chain_offset[b + 1]):
+            a = chain_top[c]
+            v = base[b] + chain_score[c]
+            if use_bonus:
                 v += bonus[span, b]
                 x = a
                 while x != b:
                     v += bonus[span, x]
                     x = next_hop[x, b]
-            _take_better(v, b, a, score, bottom)
+            if v > score[a]:
+                score[a] = v
+                bottom[a] = b
 
 
 @njit(nogil=True, cache=True)
@@ -289,27 +298,28 @@ def _store_items(n_items, span, word, touched, prefixes, tables, chart):
     n_items : int
         Number of items after.
     """
-    items, item_scores, left_offset = chart.items, chart.item_scores, tables.left_offset
-    n_symbols = tables.n_nonterminals + tables.n_terminals
-    score = chart.score[span]
+    items, item_scores, splits = chart.items, chart.item_scores, chart.splits
+    left_offset, n_nonterminals = tables.left_offset, tables.n_nonterminals
+    n_symbols = n_nonterminals + tables.n_terminals
+    score, prefix_score, split = chart.score[span], prefixes.score, prefixes.split
     chart.item_offset[span, 0] = n_items
-    for a in range(tables.n_nonterminals):
+    for a in range(n_nonterminals):
         if score[a] > -np.inf and left_offset[a] < left_offset[a + 1]:
             items[n_items] = a
             item_scores[n_items] = score[a]
             n_items += 1
     if word >= 0:
-        item = tables.n_nonterminals + word
+        item = n_nonterminals + word
         if left_offset[item] < left_offset[item + 1]:
             items[n_items] = item
             item_scores[n_items] = 0.0
             n_items += 1
     for t in touched:
         items[n_items] = n_symbols + t
-        item_scores[n_items] = prefixes.score[t]
-        chart.splits[n_items] = prefixes.split[t]
+        item_scores[n_items] = prefix_score[t]
+        splits[n_items] = split[t]
         n_items += 1
-        prefixes.score[t] = -np.inf
+        prefix_score[t] = -np.inf
     chart.item_offset[span, 1] = n_items
     return n_items
 

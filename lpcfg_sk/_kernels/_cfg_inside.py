@@ -230,19 +230,22 @@ def _complete_rules(word, touched, prefix, tables, weights, base, row):
     """
     theta, rule_lhs = weights.rule, tables.rule_lhs
     done_offset, done_rule = tables.done_offset, tables.done_rule
+    word_offset, word_rule = tables.word_offset, tables.word_rule
+    chain_offset, chain_top = weights.chain_offset, weights.chain_top
+    chain_weight = weights.chain
     base[:] = 0.0
     for t in touched:
         for d in range(unsigned(done_offset[t]), unsigned(done_offset[t + 1])):
             r = unsigned(done_rule[d])
             base[unsigned(rule_lhs[r])] += theta[r] * prefix[t]
     if word >= 0:
-        for d in range(tables.word_offset[word], tables.word_offset[word + 1]):
-            r = tables.word_rule[d]
+        for d in range(word_offset[word], word_offset[word + 1]):
+            r = word_rule[d]
             base[rule_lhs[r]] += theta[r]
     for b in range(len(base)):
         if base[b] > 0.0:
-            for c in range(weights.chain_offset[b], weights.chain_offset[b + 1]):
-                row[weights.chain_top[c]] += weights.chain[c] * base[b]
+            for c in range(chain_offset[b], chain_offset[b + 1]):
+                row[chain_top[c]] += chain_weight[c] * base[b]
 
 
 @njit(nogil=True, cache=True)
@@ -335,6 +338,7 @@ def _lookahead(words, tables):
     """
     n, n_nonterminals = len(words), tables.n_nonterminals
     left_offset, terminal_offset = tables.left_offset, tables.terminal_offset
+    trie_left, trie_right = tables.trie_left, tables.trie_right
     row = np.zeros(n + 1, dtype=np.int64)
     n_rows = 1
     for j in range(n):
@@ -354,8 +358,8 @@ def _lookahead(words, tables):
         kinds = growth[filled]
         can_begin[:n_nonterminals] = tables.begins[:, words[j]]
         can_begin[n_nonterminals + words[j]] = 1
-        for t in range(len(tables.trie_left)):
-            kinds[tables.trie_left[t]] |= can_begin[tables.trie_right[t]]
+        for t in range(len(trie_left)):
+            kinds[trie_left[t]] |= can_begin[trie_right[t]]
         can_begin[n_nonterminals + words[j]] = 0
         for item in range(len(kinds)):
             one = left_offset[item + 1] - left_offset[item] == 1

@@ -122,33 +122,33 @@ def _outside(words, tables, weights, chart, sentence_weight, counts, posterior):
     theta, rule_lhs = weights.rule, tables.rule_lhs
     done_offset, done_rule = tables.done_offset, tables.done_rule
     items, item_values = chart.items, chart.item_values
-    outside = _OutsideChart(np.zeros(chart.value.shape), np.zeros(len(items)))
-    root = len(chart.alive) - 1
-    outside.value[root, tables.start] = (
-        sentence_weight / chart.value[root, tables.start]
-    )
+    value, item_offset, alive = chart.value, chart.item_offset, chart.alive
+    item_outside = np.zeros(len(items))
+    outside = _OutsideChart(np.zeros(value.shape), item_outside)
+    root = len(alive) - 1
+    outside.value[root, tables.start] = sentence_weight / value[root, tables.start]
     total = np.zeros(n_nonterminals)
     prefix = np.zeros(len(tables.trie_right))
     touched = np.empty(len(prefix) + 1, dtype=np.int32)
     for i in range(n):
         for j in range(n, i, -1):
             span = span_index(i, j, n)
-            if not chart.alive[span]:
+            if not alive[span]:
                 continue
             _close_chains(span, tables, weights, chart, outside, total)
             word = words[i] if j - i == 1 else -1
             _count_short_rules(span, word, tables, weights, chart, total, counts)
             if posterior.size > 0:
                 for a in range(n_nonterminals):
-                    posterior[span, a] += total[a] * chart.value[span, a]
+                    posterior[span, a] += total[a] * value[span, a]
             if j - i == 1:
                 continue
             n_touched = 0
-            for e in range(chart.item_offset[span, 0], chart.item_offset[span, 3]):
+            for e in range(item_offset[span, 0], item_offset[span, 3]):
                 t = items[e] - n_symbols
                 if t < 0:
                     continue
-                above = outside.item_values[e]
+                above = item_outside[e]
                 first, last = done_offset[t], done_offset[t + 1]
                 for d in range(unsigned(first), unsigned(last)):
                     r = unsigned(done_rule[d])
@@ -183,14 +183,17 @@ def _close_chains(span, tables, weights, chart, outside, total):
     total : float64 array of shape (N,)
         Output.
     """
-    row = outside.value[span]
+    items, item_outside, row = chart.items, outside.item_values, outside.value[span]
+    n_nonterminals = tables.n_nonterminals
+    chain_offset, chain_top = weights.chain_offset, weights.chain_top
+    chain_weight = weights.chain
     for e in range(chart.item_offset[span, 0], chart.item_offset[span, 3]):
-        if chart.items[e] < tables.n_nonterminals:
-            row[chart.items[e]] += outside.item_values[e]
-    for b in range(len(total)):
+        if items[e] < n_nonterminals:
+            row[items[e]] += item_outside[e]
+    for b in range(n_nonterminals):
         total[b] = 0.0
-        for c in range(weights.chain_offset[b], weights.chain_offset[b + 1]):
-            total[b] += weights.chain[c] * row[weights.chain_top[c]]
+        for c in range(chain_offset[b], chain_offset[b + 1]):
+            total[b] += chain_weight[c] * row[chain_top[c]]
 
 
 @njit(nogil=True, cache=True)
@@ -216,14 +219,16 @@ def _count_short_rules(span, word, tables, weights, chart, total, counts):
     """
     theta, value = weights.rule, chart.value[span]
     unary_rule, unary_child = tables.unary_rule, tables.unary_child
+    unary_lhs, rule_lhs = tables.unary_lhs, tables.rule_lhs
+    word_offset, word_rule = tables.word_offset, tables.word_rule
     for q in range(len(unary_rule)):
         r = unary_rule[q]
-        counts[r] += total[tables.unary_lhs[q]] * theta[r] * value[unary_child[q]]
+        counts[r] += total[unary_lhs[q]] * theta[r] * value[unary_child[q]]
     if word >= 0:
         scale = 2.0 ** (-chart.exponent[span])
-        for d in range(tables.word_offset[word], tables.word_offset[word + 1]):
-            r = tables.word_rule[d]
-            counts[r] += total[tables.rule_lhs[r]] * theta[r] * scale
+        for d in range(word_offset[word], word_offset[word + 1]):
+            r = word_rule[d]
+            counts[r] += total[rule_lhs[r]] * theta[r] * scale
 
 
 @njit(nogil=True, cache=True)
