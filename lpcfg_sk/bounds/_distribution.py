@@ -202,8 +202,7 @@ def distribution_constants(treebank, grammar=None, *, r=None, derivations="sampl
     >>> [round(float(value), 3) for value in constants]
     [1.667, 0.873, 0.655, 0.655, 1.0]
     """
-    from lpcfg_sk.cfg import CFG
-    from lpcfg_sk.cfg._expectations import rules_of_trees
+    from lpcfg_sk.cfg import CFG, rules_of_trees
 
     if derivations not in ("sample", "grammar"):
         raise ValueError(f"derivations is 'sample' or 'grammar', got {derivations!r}")

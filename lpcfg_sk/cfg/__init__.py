@@ -6,7 +6,7 @@ from lpcfg_sk.cfg._binary_normal_form import (
     theta_to_binomials,
 )
 from lpcfg_sk.cfg._cfg import CFG
-from lpcfg_sk.cfg._derivations import expected_rule_counts, rules_of_trees
+from lpcfg_sk.cfg._derivations import rules_of_trees
 from lpcfg_sk.cfg._margin_em import MarginEMPCFG
 from lpcfg_sk.cfg._rules import Rule
 
@@ -16,5 +16,6 @@ __all__ = [
     "MarginEMPCFG",
     "Rule",
     "binomials_to_theta",
+    "rules_of_trees",
     "theta_to_binomials",
 ]

@@ -27,13 +27,13 @@ _CHUNK_WORK = 200_000.0
 
 
 def encode(grammar, treebank):
-    """Terminal number of each token, -1 where the grammar does not know it."""
+    """Return the terminal number of each token, -1 where the grammar has none."""
     ids = treebank.tokens.map_to(grammar.terminals)
     return np.append(ids, np.int32(-1))[treebank.token]
 
 
 def rules_of_trees(grammar, treebank):
-    """Rules that the trees of a treebank use.
+    """Find the rules that the trees of a treebank use.
 
     Parameters
     ----------
@@ -48,6 +48,15 @@ def rules_of_trees(grammar, treebank):
         One entry for each use of a rule.
     derivable : ndarray of bool, shape (n_rows,)
         Which rows are derivations of the grammar.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import CFG, Treebank
+    >>> from lpcfg_sk.cfg import rules_of_trees
+    >>> grammar = CFG.from_string("S -> 'a' S | 'b'")
+    >>> row, rule, derivable = rules_of_trees(grammar, Treebank(["(S a (S b))"]))
+    >>> rule.tolist(), derivable.tolist()
+    ([0, 1], [True])
     """
     labels = np.append(treebank.labels.map_to(grammar.nonterminals), -1)
     labels = np.where(labels < 0, -2, labels).astype(np.int32)
@@ -147,7 +156,7 @@ def best_trees(grammar, treebank, theta, decoder):
         Rule probabilities.
     decoder : {"viterbi", "max-marginal"}
         The most probable derivation, or the one with the largest expected number of
-        right constituents.
+        correct constituents.
 
     Yields
     ------
