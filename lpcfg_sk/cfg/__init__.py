@@ -6,7 +6,7 @@ from lpcfg_sk.cfg._binary_normal_form import (
     theta_to_binomials,
 )
 from lpcfg_sk.cfg._cfg import CFG
-from lpcfg_sk.cfg._derivations import rules_of_trees
+from lpcfg_sk.cfg._derivations import rules_of_trees  # noqa: F401
 from lpcfg_sk.cfg._margin_em import MarginEMPCFG
 from lpcfg_sk.cfg._rules import Rule
 
@@ -16,6 +16,5 @@ __all__ = [
     "MarginEMPCFG",
     "Rule",
     "binomials_to_theta",
-    "rules_of_trees",
     "theta_to_binomials",
 ]

@@ -17,6 +17,7 @@ __all__ = [
     "best_trees",
     "encode",
     "expected_rule_counts",
+    "flat_tree",
     "rules_of_trees",
     "treebank_from_nodes",
 ]
@@ -183,6 +184,17 @@ def best_trees(grammar, treebank, theta, decoder):
                 sentence, tables, probabilities, 1.0, unused_counts, bonus
             )
         yield cfg_best_tree(sentence, tables, scores, next_hop, bonus)[1:]
+
+
+def flat_tree(start, n):
+    """Return label, size and parent of the nodes of a flat tree over n words."""
+    if n == 1:
+        return np.array([start]), np.array([1]), np.array([-1])
+    size = np.ones(n + 1, dtype=int)
+    size[0] = n + 1
+    label, parent = np.full(n + 1, -1), np.zeros(n + 1, dtype=int)
+    label[0], parent[0] = start, -1
+    return label, size, parent
 
 
 def treebank_from_nodes(X, trees, nonterminals):

@@ -16,6 +16,7 @@ from lpcfg_sk.cfg._cfg import CFG
 from lpcfg_sk.cfg._derivations import (
     best_trees,
     expected_rule_counts,
+    flat_tree,
     rules_of_trees,
     treebank_from_nodes,
 )
@@ -491,7 +492,7 @@ class MarginEMPCFG(BaseEstimator):
         ):
             if len(label) == 0:
                 failures += 1
-                label, size, parent = _flat_tree(start, int(X.lengths[row]))
+                label, size, parent = flat_tree(start, int(X.lengths[row]))
             elif self.grammar_.implicit_start:
                 label, size, parent = label[1:], size[1:], parent[1:] - 1
             trees.append((label, size, parent))
@@ -503,14 +504,3 @@ class MarginEMPCFG(BaseEstimator):
                 stacklevel=2,
             )
         return treebank_from_nodes(X, trees, self.grammar_.nonterminals)
-
-
-def _flat_tree(start, n):
-    """Return label, size and parent of the nodes of a flat tree over n words."""
-    if n == 1:
-        return np.array([start]), np.array([1]), np.array([-1])
-    size = np.ones(n + 1, dtype=int)
-    size[0] = n + 1
-    label, parent = np.full(n + 1, -1), np.zeros(n + 1, dtype=int)
-    label[0], parent[0] = start, -1
-    return label, size, parent
