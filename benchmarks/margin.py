@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from lpcfg_sk import CFG, MarginEMPCFG, read_treebank
-from lpcfg_sk.cfg._expectations import encode, expected_counts
-from lpcfg_sk.cfg._tables import unary_closure
+from lpcfg_sk.cfg._derivations import encode, expected_rule_counts
+from lpcfg_sk.cfg._tables import rule_weights
 from lpcfg_sk.treebank import delexicalize
 
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -56,17 +56,11 @@ class PlainPython:
                 strict=True,
             )
         )
-        closure = unary_closure(tables, theta)
-        self.above = [
-            list(
-                zip(
-                    closure.top[lo:hi].tolist(),
-                    closure.weight[lo:hi].tolist(),
-                    strict=True,
-                )
-            )
-            for lo, hi in zip(closure.offset[:-1], closure.offset[1:], strict=True)
-        ]
+        weights = rule_weights(tables, theta)
+        chains = list(
+            zip(weights.chain_top.tolist(), weights.chain.tolist(), strict=True)
+        )
+        self.above = [chains[lo:hi] for lo, hi in pairwise(weights.chain_offset)]
 
     def expected_counts(self, sentence, counts):
         """Add expected rule counts, and return the log probability."""
@@ -149,10 +143,10 @@ def main(n_plain=24):
     places = (np.arange(n_plain) + 0.5) / n_plain * len(X)
     sample = X[by_length[places.astype(int)]]
     one = np.ones(len(sample))
-    expected_counts(grammar, sample[:1], theta, one[:1])
+    expected_rule_counts(grammar, sample[:1], theta, one[:1])
 
     fast, (log_fast, counts_fast) = cpu_seconds(
-        lambda: expected_counts(grammar, sample, theta, one)
+        lambda: expected_rule_counts(grammar, sample, theta, one)
     )
     plain = PlainPython(grammar, theta)
     words, bounds = encode(grammar, sample).tolist(), sample.token_offsets
@@ -168,9 +162,9 @@ def main(n_plain=24):
 
     weights = np.ones(len(X))
     whole, (log_one, counts_one) = cpu_seconds(
-        lambda: expected_counts(grammar, X, theta, weights, n_jobs=1)
+        lambda: expected_rule_counts(grammar, X, theta, weights, n_jobs=1)
     )
-    log_two, counts_two = expected_counts(grammar, X, theta, weights, n_jobs=2)
+    log_two, counts_two = expected_rule_counts(grammar, X, theta, weights, n_jobs=2)
     same = np.array_equal(log_one, log_two) and np.array_equal(counts_one, counts_two)
 
     table = pd.DataFrame(
@@ -178,7 +172,7 @@ def main(n_plain=24):
             "sentences": [len(sample), len(sample), len(X)],
             "tags": [sample.n_tokens, sample.n_tokens, X.n_tokens],
             "CPU [s]": [slow, fast, whole],
-            "ms a sentence": [
+            "ms per sentence": [
                 1e3 * slow / len(sample),
                 1e3 * fast / len(sample),
                 1e3 * whole / len(X),

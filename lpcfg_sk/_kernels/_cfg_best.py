@@ -1,44 +1,78 @@
 """Best derivation of a string under context-free rules of any length."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._cfg_inside import lengthened
+from lpcfg_sk._kernels._chart_spans import span_index
+
+
+class _BestChart(NamedTuple):
+    """Best derivations of one string, and how they were made.
+
+    Attributes
+    ----------
+    score : float64 array of shape (n_spans, N)
+        Score of the best derivation of each nonterminal over each span.
+    bottom : int32 array of shape (n_spans, N)
+        Lower end of its chain of unary rules.
+    base_rule : int32 array of shape (n_spans, N)
+        Rule of the best derivation without a unary rule at its top.
+    item_offset : int64 array of shape (n_spans, 2)
+        Items of span s are ``item_offset[s, 0]:item_offset[s, 1]``.
+    items : int32 array of shape (n_items,)
+        Symbols and trie nodes, numbered as in :class:`CFGTables`.
+    item_scores : float64 array of shape (n_items,)
+        Their best scores.
+    splits : int32 array of shape (n_items,)
+        Where the last symbol of a trie node begins.
+    """
+
+    score: np.ndarray
+    bottom: np.ndarray
+    base_rule: np.ndarray
+    item_offset: np.ndarray
+    items: np.ndarray
+    item_scores: np.ndarray
+    splits: np.ndarray
+
+
+class _Prefixes(NamedTuple):
+    """Best scores of the trie nodes over the span at hand.
+
+    Attributes
+    ----------
+    score : float64 array of shape (n_trie,)
+        -inf where a node has no derivation.
+    split : int32 array of shape (n_trie,)
+        Where its last symbol begins.
+    touched : int32 array of shape (n_trie,)
+        Nodes with a derivation, in the order in which they were found.
+    """
+
+    score: np.ndarray
+    split: np.ndarray
+    touched: np.ndarray
+
 
 @njit(nogil=True, cache=True)
-def cfg_best_tree(
-    words,
-    n_nonterminals,
-    start,
-    left_offset,
-    trie_left,
-    trie_right,
-    done_offset,
-    done_rule,
-    rule_lhs,
-    rule_item,
-    word_offset,
-    word_rule,
-    chain_offset,
-    chain_top,
-    chain_score,
-    next_hop,
-    rule_score,
-    bonus,
-):
+def cfg_best_tree(words, tables, weights, next_hop, bonus):
     """Derivation with the largest sum of rule scores and constituent scores.
 
     Parameters
     ----------
-    words : int array of shape (n,)
+    words : int32 array of shape (n,)
         Terminal numbers, -1 for a token that the grammar does not know.
-    n_nonterminals, ..., word_rule
-        Tables of the grammar.
-    chain_offset, chain_top, chain_score, next_hop : arrays
-        Best chains of unary rules.
-    rule_score : float array of shape (n_rules,)
-        Score of a rule, -inf to forbid it.
-    bonus : float array of shape (n * (n + 1) // 2, N) or (0, 0)
-        Score of a constituent A over a span.
+    tables : CFGTables
+        The grammar.
+    weights : RuleWeights
+        Scores of rules, -inf to forbid one, and of the best chains of unary rules.
+    next_hop : int32 array of shape (N, N)
+        ``next_hop[A, B]`` is the symbol below A on the best chain from A to B.
+    bonus : float64 array of shape (n * (n + 1) // 2, N) or (0, 0)
+        Score of a constituent A over a span, numbered by `span_index`.
 
     Returns
     -------
@@ -48,134 +82,305 @@ def cfg_best_tree(
         Nodes of the tree in preorder; the label of a bare word is -1.
     """
     n = len(words)
-    n_symbols = n_nonterminals + len(word_offset) - 1
-    n_spans = n * (n + 1) // 2
-    n_trie = len(trie_right)
-    use_bonus = bonus.size > 0
-    best = np.full((n_spans, n_nonterminals), -np.inf)
-    bottom = np.full((n_spans, n_nonterminals), -1, dtype=np.int32)
-    base_rule = np.full((n_spans, n_nonterminals), -1, dtype=np.int32)
-    item_offset = np.zeros((n_spans, 2), dtype=np.int64)
-    items = np.empty(16 * n_spans + 64, dtype=np.int32)
-    scores = np.empty(len(items))
-    splits = np.empty(len(items), dtype=np.int32)
-    n_items = 0
-    prefix = np.full(n_trie, -np.inf)
-    split = np.zeros(n_trie, dtype=np.int32)
-    touched = np.empty(n_trie, dtype=np.int32)
-    base = np.empty(n_nonterminals)
+    root = n * (n + 1) // 2 - 1
+    if n > 0:
+        chart = _fill_chart(words, tables, weights, next_hop, bonus)
+        if chart.score[root, tables.start] > -np.inf:
+            label, size, parent = _read_tree(n, tables, next_hop, chart)
+            return chart.score[root, tables.start], label, size, parent
+    nothing = np.zeros(0, dtype=np.int32)
+    return -np.inf, nothing, nothing, nothing
 
+
+@njit(nogil=True, cache=True)
+def _fill_chart(words, tables, weights, next_hop, bonus):
+    """Fill the chart bottom-up.
+
+    Parameters
+    ----------
+    words, tables, weights, next_hop, bonus
+        As in `cfg_best_tree`.
+
+    Returns
+    -------
+    chart : _BestChart
+    """
+    n, n_nonterminals = len(words), tables.n_nonterminals
+    n_spans, n_trie = n * (n + 1) // 2, len(tables.trie_right)
+    chart = _BestChart(
+        np.full((n_spans, n_nonterminals), -np.inf),
+        np.full((n_spans, n_nonterminals), -1, dtype=np.int32),
+        np.full((n_spans, n_nonterminals), -1, dtype=np.int32),
+        np.zeros((n_spans, 2), dtype=np.int64),
+        np.empty(16 * n_spans + 64, dtype=np.int32),
+        np.empty(16 * n_spans + 64),
+        np.empty(16 * n_spans + 64, dtype=np.int32),
+    )
+    prefixes = _Prefixes(
+        np.full(n_trie, -np.inf),
+        np.zeros(n_trie, dtype=np.int32),
+        np.empty(n_trie, dtype=np.int32),
+    )
+    base = np.empty(n_nonterminals)
+    n_items = 0
     for width in range(1, n + 1):
         for i in range(n - width + 1):
-            j = i + width
-            span = i * n - i * (i - 1) // 2 + j - i - 1
-            n_touched = 0
-            for k in range(i + 1, j):
-                left = i * n - i * (i - 1) // 2 + k - i - 1
-                right = k * n - k * (k - 1) // 2 + j - k - 1
-                right_best = best[right]
-                right_word = -2
-                if j - k == 1:
-                    right_word = n_nonterminals + words[k]
-                for e in range(item_offset[left, 0], item_offset[left, 1]):
-                    item = items[e]
-                    for t in range(left_offset[item], left_offset[item + 1]):
-                        symbol = trie_right[t]
-                        if symbol < n_nonterminals:
-                            v = scores[e] + right_best[symbol]
-                        elif symbol == right_word:
-                            v = scores[e]
-                        else:
-                            continue
-                        if v > prefix[t]:
-                            if prefix[t] == -np.inf:
-                                touched[n_touched] = t
-                                n_touched += 1
-                            prefix[t] = v
-                            split[t] = k
-            base[:] = -np.inf
-            for q in range(n_touched):
-                t = touched[q]
-                for d in range(done_offset[t], done_offset[t + 1]):
-                    r = done_rule[d]
-                    v = rule_score[r] + prefix[t]
-                    if v > base[rule_lhs[r]]:
-                        base[rule_lhs[r]] = v
-                        base_rule[span, rule_lhs[r]] = r
-            is_word = width == 1 and words[i] >= 0
-            if is_word:
-                for d in range(word_offset[words[i]], word_offset[words[i] + 1]):
-                    r = word_rule[d]
-                    if rule_score[r] > base[rule_lhs[r]]:
-                        base[rule_lhs[r]] = rule_score[r]
-                        base_rule[span, rule_lhs[r]] = r
-            row = best[span]
-            for b in range(n_nonterminals):
-                if base[b] == -np.inf:
+            span = span_index(i, i + width, n)
+            n_touched = _extend_prefixes(words, i, i + width, tables, chart, prefixes)
+            touched = prefixes.touched[:n_touched]
+            word = words[i] if width == 1 else -1
+            base_rule = chart.base_rule[span]
+            _find_base_rules(word, touched, prefixes, tables, weights, base, base_rule)
+            _add_chains(span, weights, next_hop, bonus, base, chart)
+            if n_items + n_nonterminals + n_touched + 1 > len(chart.items):
+                chart = _with_room(chart, n_items + n_nonterminals + n_touched + 1)
+            n_items = _store_items(
+                n_items, span, word, touched, prefixes, tables, chart
+            )
+    return chart
+
+
+@njit(nogil=True, cache=True)
+def _extend_prefixes(words, i, j, tables, chart, prefixes):
+    """Find the best scores of the trie nodes over a span.
+
+    Parameters
+    ----------
+    words : int32 array of shape (n,)
+        Terminal numbers.
+    i, j : int
+        The span.
+    tables : CFGTables
+        The grammar.
+    chart : _BestChart
+        Filled for all narrower spans.
+    prefixes : _Prefixes
+        Output; all scores are -inf before.
+
+    Returns
+    -------
+    n_touched : int
+        Number of trie nodes with a derivation.
+    """
+    n, n_nonterminals = len(words), tables.n_nonterminals
+    chart_score = chart.score
+    items, item_scores, item_offset = chart.items, chart.item_scores, chart.item_offset
+    left_offset, trie_right = tables.left_offset, tables.trie_right
+    score, split, touched = prefixes.score, prefixes.split, prefixes.touched
+    n_touched = 0
+    for k in range(i + 1, j):
+        left = span_index(i, k, n)
+        right_score = chart_score[span_index(k, j, n)]
+        right_word = -2
+        if j - k == 1:
+            right_word = n_nonterminals + words[k]
+        for e in range(item_offset[left, 0], item_offset[left, 1]):
+            item = items[e]
+            for t in range(left_offset[item], left_offset[item + 1]):
+                symbol = trie_right[t]
+                if symbol < n_nonterminals:
+                    v = item_scores[e] + right_score[symbol]
+                elif symbol == right_word:
+                    v = item_scores[e]
+                else:
                     continue
-                for c in range(chain_offset[b], chain_offset[b + 1]):
-                    a = chain_top[c]
-                    v = base[b] + chain_score[c]
-                    if use_bonus:
-                        v += bonus[span, b]
-                        x = a
-                        while x != b:
-                            v += bonus[span, x]
-                            x = next_hop[x, b]
-                    if v > row[a]:
-                        row[a] = v
-                        bottom[span, a] = b
-            while n_items + n_nonterminals + n_touched + 1 > len(items):
-                items = _double(items)
-                scores = _double(scores)
-                splits = _double(splits)
-            item_offset[span, 0] = n_items
-            for a in range(n_nonterminals):
-                if row[a] > -np.inf and left_offset[a] < left_offset[a + 1]:
-                    items[n_items] = a
-                    scores[n_items] = row[a]
-                    n_items += 1
-            if is_word:
-                item = n_nonterminals + words[i]
-                if left_offset[item] < left_offset[item + 1]:
-                    items[n_items] = item
-                    scores[n_items] = 0.0
-                    n_items += 1
-            for q in range(n_touched):
-                t = touched[q]
-                items[n_items] = n_symbols + t
-                scores[n_items] = prefix[t]
-                splits[n_items] = split[t]
-                n_items += 1
-                prefix[t] = -np.inf
-            item_offset[span, 1] = n_items
+                if v > score[t]:
+                    if score[t] == -np.inf:
+                        touched[n_touched] = t
+                        n_touched += 1
+                    score[t] = v
+                    split[t] = k
+    return n_touched
 
-    top = n - 1
-    if n == 0 or best[top, start] == -np.inf:
-        nothing = np.zeros(0, dtype=np.int32)
-        return -np.inf, nothing, nothing, nothing
 
+@njit(nogil=True, cache=True)
+def _find_base_rules(word, touched, prefixes, tables, weights, base, base_rule):
+    """Find the best derivations over a span without a unary rule at their top.
+
+    Parameters
+    ----------
+    word : int
+        Terminal of a span of one word, else -1.
+    touched : int32 array
+        Trie nodes with a derivation.
+    prefixes : _Prefixes
+        Their scores.
+    tables : CFGTables
+        The grammar.
+    weights : RuleWeights
+        Scores of the rules.
+    base : float64 array of shape (N,)
+        Output: score of the best derivation of each nonterminal.
+    base_rule : int32 array of shape (N,)
+        Output: its rule; left as it is where there is no derivation.
+    """
+    done_offset, done_rule = tables.done_offset, tables.done_rule
+    word_offset, word_rule = tables.word_offset, tables.word_rule
+    rule_lhs, rule_score, prefix_score = tables.rule_lhs, weights.rule, prefixes.score
+    base[:] = -np.inf
+    for t in touched:
+        for d in range(done_offset[t], done_offset[t + 1]):
+            r = done_rule[d]
+            v = rule_score[r] + prefix_score[t]
+            if v > base[rule_lhs[r]]:
+                base[rule_lhs[r]] = v
+                base_rule[rule_lhs[r]] = r
+    if word >= 0:
+        for d in range(word_offset[word], word_offset[word + 1]):
+            r = word_rule[d]
+            if rule_score[r] > base[rule_lhs[r]]:
+                base[rule_lhs[r]] = rule_score[r]
+                base_rule[rule_lhs[r]] = r
+
+
+@njit(nogil=True, cache=True)
+def _add_chains(span, weights, next_hop, bonus, base, chart):
+    """Best derivations over a span, with chains of unary rules at their top.
+
+    Parameters
+    ----------
+    span : int
+        The span.
+    weights : RuleWeights
+        Scores of the best chains.
+    next_hop : int32 array of shape (N, N)
+        Symbols on the best chains.
+    bonus : float64 array of shape (n_spans, N) or (0, 0)
+        Scores of constituents.
+    base : float64 array of shape (N,)
+        Scores without a unary rule at the top.
+    chart : _BestChart
+        Output: `score` and `bottom` of the span.
+    """
+    score, bottom = chart.score[span], chart.bottom[span]
+    chain_offset, chain_top = weights.chain_offset, weights.chain_top
+    chain_score, use_bonus = weights.chain, bonus.size > 0
+    for b in range(len(base)):
+        if base[b] == -np.inf:
+            continue
+        for c in range(chain_offset[b], chain_offset[b + 1]):
+            a = chain_top[c]
+            v = base[b] + chain_score[c]
+            if use_bonus:
+                v += bonus[span, b]
+                x = a
+                while x != b:
+                    v += bonus[span, x]
+                    x = next_hop[x, b]
+            if v > score[a]:
+                score[a] = v
+                bottom[a] = b
+
+
+@njit(nogil=True, cache=True)
+def _store_items(n_items, span, word, touched, prefixes, tables, chart):
+    """Write the items of a span to the chart, and empty `prefixes` again.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items before.
+    span : int
+        The span.
+    word : int
+        Terminal of a span of one word, else -1.
+    touched : int32 array
+        Trie nodes with a derivation.
+    prefixes : _Prefixes
+        Their scores.
+    tables : CFGTables
+        The grammar.
+    chart : _BestChart
+        The chart, with room for the items.
+
+    Returns
+    -------
+    n_items : int
+        Number of items after.
+    """
+    items, item_scores, splits = chart.items, chart.item_scores, chart.splits
+    left_offset, n_nonterminals = tables.left_offset, tables.n_nonterminals
+    n_symbols = n_nonterminals + tables.n_terminals
+    score, prefix_score, split = chart.score[span], prefixes.score, prefixes.split
+    chart.item_offset[span, 0] = n_items
+    for a in range(n_nonterminals):
+        if score[a] > -np.inf and left_offset[a] < left_offset[a + 1]:
+            items[n_items] = a
+            item_scores[n_items] = score[a]
+            n_items += 1
+    if word >= 0:
+        item = n_nonterminals + word
+        if left_offset[item] < left_offset[item + 1]:
+            items[n_items] = item
+            item_scores[n_items] = 0.0
+            n_items += 1
+    for t in touched:
+        items[n_items] = n_symbols + t
+        item_scores[n_items] = prefix_score[t]
+        splits[n_items] = split[t]
+        n_items += 1
+        prefix_score[t] = -np.inf
+    chart.item_offset[span, 1] = n_items
+    return n_items
+
+
+@njit(nogil=True, cache=True)
+def _with_room(chart, n_items):
+    """Return the chart with room for at least so many items."""
+    size = len(chart.items)
+    while size < n_items:
+        size *= 2
+    return _BestChart(
+        chart.score,
+        chart.bottom,
+        chart.base_rule,
+        chart.item_offset,
+        lengthened(chart.items, size),
+        lengthened(chart.item_scores, size),
+        lengthened(chart.splits, size),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _read_tree(n, tables, next_hop, chart):
+    """Read the best tree off a chart.
+
+    Parameters
+    ----------
+    n : int
+        Number of words.
+    tables : CFGTables
+        The grammar.
+    next_hop : int32 array of shape (N, N)
+        Symbols on the best chains.
+    chart : _BestChart
+        The chart, with a derivation of the start symbol over all words.
+
+    Returns
+    -------
+    label, size, parent : int32 arrays
+        Nodes of the tree in preorder.
+    """
+    n_nonterminals = tables.n_nonterminals
+    n_symbols = n_nonterminals + tables.n_terminals
     most = 2 * n * (n_nonterminals + 1)
     label = np.empty(most, dtype=np.int32)
     parent = np.empty(most, dtype=np.int32)
     n_nodes = 0
-    # Tasks: symbol, begin, end, parent; depth first, left to right.
-    tasks = np.empty((2 * n + 2, 4), dtype=np.int32)
-    tasks[0, 0] = start
-    tasks[0, 1] = 0
-    tasks[0, 2] = n
-    tasks[0, 3] = -1
-    n_tasks = 1
-    while n_tasks > 0:
-        n_tasks -= 1
-        symbol, i, j, above = tasks[n_tasks]
+    # Symbol, begin, end and parent of subtrees to be read, the leftmost last.
+    agenda = np.empty((2 * n + 2, 4), dtype=np.int32)
+    _push(agenda, 0, tables.start, 0, n, -1)
+    n_open = 1
+    while n_open > 0:
+        n_open -= 1
+        symbol, i, j, above = agenda[n_open]
         if symbol >= n_nonterminals:
             label[n_nodes] = -1
             parent[n_nodes] = above
             n_nodes += 1
             continue
-        span = i * n - i * (i - 1) // 2 + j - i - 1
-        lowest = bottom[span, symbol]
+        span = span_index(i, j, n)
+        lowest = chart.bottom[span, symbol]
         while True:
             label[n_nodes] = symbol
             parent[n_nodes] = above
@@ -184,35 +389,38 @@ def cfg_best_tree(
             if symbol == lowest:
                 break
             symbol = next_hop[symbol, lowest]
-        item = rule_item[base_rule[span, lowest]]
+        item = tables.rule_item[chart.base_rule[span, lowest]]
         if item < n_symbols:
             continue
         while item >= n_symbols:
-            t = item - n_symbols
-            span = i * n - i * (i - 1) // 2 + j - i - 1
-            e = item_offset[span, 0]
-            while items[e] != item:
+            e = chart.item_offset[span_index(i, j, n), 0]
+            while chart.items[e] != item:
                 e += 1
-            tasks[n_tasks, 0] = trie_right[t]
-            tasks[n_tasks, 1] = splits[e]
-            tasks[n_tasks, 2] = j
-            tasks[n_tasks, 3] = above
-            n_tasks += 1
-            j = splits[e]
-            item = trie_left[t]
-        tasks[n_tasks, 0] = item
-        tasks[n_tasks, 1] = i
-        tasks[n_tasks, 2] = j
-        tasks[n_tasks, 3] = above
-        n_tasks += 1
+            split = chart.splits[e]
+            _push(agenda, n_open, tables.trie_right[item - n_symbols], split, j, above)
+            n_open += 1
+            j = split
+            item = tables.trie_left[item - n_symbols]
+        _push(agenda, n_open, item, i, j, above)
+        n_open += 1
     size = np.ones(n_nodes, dtype=np.int32)
     for node in range(n_nodes - 1, 0, -1):
         size[parent[node]] += size[node]
-    return best[top, start], label[:n_nodes].copy(), size, parent[:n_nodes].copy()
+    return label[:n_nodes].copy(), size, parent[:n_nodes].copy()
 
 
 @njit(nogil=True, cache=True)
-def _double(array):
-    grown = np.empty(2 * len(array), dtype=array.dtype)
-    grown[: len(array)] = array
-    return grown
+def _push(agenda, position, symbol, begin, end, parent):
+    """Write one row of the agenda of `_read_tree`.
+
+    Parameters
+    ----------
+    agenda : int32 array of shape (n_rows, 4)
+        The agenda.
+    position, symbol, begin, end, parent : int
+        The row, and its four entries.
+    """
+    agenda[position, 0] = symbol
+    agenda[position, 1] = begin
+    agenda[position, 2] = end
+    agenda[position, 3] = parent

@@ -5,19 +5,17 @@ from lpcfg_sk.cfg._binary_normal_form import (
     binomials_to_theta,
     theta_to_binomials,
 )
-from lpcfg_sk.cfg._cfg import CFG, Rule
-from lpcfg_sk.cfg._expectations import rules_of_trees
-from lpcfg_sk.cfg._hardness import assignment_of_tree, sat_grammar
+from lpcfg_sk.cfg._cfg import CFG
+from lpcfg_sk.cfg._derivations import rules_of_trees
 from lpcfg_sk.cfg._margin_em import MarginEMPCFG
+from lpcfg_sk.cfg._rules import Rule
 
 __all__ = [
     "CFG",
     "BinaryNormalForm",
     "MarginEMPCFG",
     "Rule",
-    "assignment_of_tree",
     "binomials_to_theta",
-    "sat_grammar",
     "theta_to_binomials",
 ]
 

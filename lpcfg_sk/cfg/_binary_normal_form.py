@@ -1,10 +1,24 @@
+"""Binary normal form: multinomials over rules as chains of binomials.
+
+The rules of a nonterminal, in a fixed order, are a chain of binary choices (section 3.2
+of Cohen and Smith, 2012): link i stops with rule i or goes on to the later ones.
+Learning does not parse with that form; counts of its events are counts of rules and
+their tail sums, which :class:`BinomialChains` works with.
+"""
+
 import numpy as np
 import pandas as pd
 
-from lpcfg_sk.cfg._cfg import CFG, Rule
+from lpcfg_sk._ragged import offsets
+from lpcfg_sk.cfg._rules import Rule, rules_by_lhs
 from lpcfg_sk.treebank import Tree, Treebank
 
-__all__ = ["BinaryNormalForm", "binomials_to_theta", "theta_to_binomials"]
+__all__ = [
+    "BinaryNormalForm",
+    "BinomialChains",
+    "binomials_to_theta",
+    "theta_to_binomials",
+]
 
 
 class BinaryNormalForm:
@@ -49,7 +63,7 @@ class BinaryNormalForm:
 
     def __init__(self, original):
         self.original = original
-        self._groups = _groups(original)
+        self._groups = rules_by_lhs(original.rules)
         taken = set(original.nonterminals)
         rules, self._links = [], {}
         for lhs, group in self._groups.items():
@@ -72,7 +86,7 @@ class BinaryNormalForm:
                 "the binary normal form needs a start symbol that is a node of the "
                 "trees; put one root label above all trees"
             )
-        self.grammar = CFG(
+        self.grammar = type(original)(
             rules,
             original.start,
             unary_cycles=original.unary_cycles,
@@ -156,25 +170,22 @@ class BinaryNormalForm:
         trees = []
         for tree in Treebank(treebank):
             labels, sizes, words = tree._content()
-            out_labels, out_sizes = [], []
-            # Chains lengthen the subtrees above: sizes are mended bottom-up.
-            for node in range(len(labels)):
-                label = labels[node]
+            chains = []
+            for node, label in enumerate(labels):
                 if label is None:
-                    out_labels.append([None])
+                    chains.append([None])
                     continue
                 rule = _rule_at(labels, sizes, words, tree._starts, node)
-                names = self._links[label][: place[lookup[rule]] + 1]
-                out_labels.append(names)
-            extra = np.array([len(names) - 1 for names in out_labels])
-            added = np.concatenate([[0], np.cumsum(extra)])
-            flat = [name for names in out_labels for name in names]
-            for node, size in enumerate(sizes):
-                whole = size + added[node + size] - added[node]
-                out_sizes.extend(
-                    int(whole - step) for step in range(len(out_labels[node]))
-                )
-            trees.append(_tree(flat, out_sizes, words))
+                chains.append(self._links[label][: place[lookup[rule]] + 1])
+            # A chain makes all subtrees above it larger.
+            added = offsets([len(chain) - 1 for chain in chains]).tolist()
+            new_sizes = [
+                size + added[node + size] - added[node] - step
+                for node, size in enumerate(sizes)
+                for step in range(len(chains[node]))
+            ]
+            new_labels = [name for chain in chains for name in chain]
+            trees.append(_tree(new_labels, new_sizes, words))
         return Treebank(trees)
 
     def inverse_transform(self, treebank):
@@ -193,12 +204,10 @@ class BinaryNormalForm:
         trees = []
         for tree in Treebank(treebank):
             labels, sizes, words = tree._content()
-            kept = np.array(
-                [label is None or self._owner[label][1] == 0 for label in labels]
-            )
-            added = np.concatenate([[0], np.cumsum(kept)])
+            kept = [label is None or self._owner[label][1] == 0 for label in labels]
+            n_kept = offsets(kept).tolist()
             new_sizes = [
-                int(added[node + size] - added[node])
+                n_kept[node + size] - n_kept[node]
                 for node, size in enumerate(sizes)
                 if kept[node]
             ]
@@ -268,11 +277,92 @@ def binomials_to_theta(stop, go):
     return stop * np.concatenate([[1.0], np.cumprod(go[:-1])])
 
 
-def _groups(grammar):
-    groups = {}
-    for index, rule in enumerate(grammar.rules):
-        groups.setdefault(rule.lhs, []).append(index)
-    return groups
+class BinomialChains:
+    """The multinomials of a grammar as chains of binomials with a margin or a prior.
+
+    Parameters
+    ----------
+    groups : list of ndarray of int
+        Rules of each nonterminal, in the order of its chain.
+    n_rules : int
+        Number of rules.
+    gamma : float, default=0.0
+        Margin γ: binomials are kept in [γ, 1 - γ].
+    pseudo_count : float, default=0.0
+        α - 1 of a Dirichlet prior, added to the counts of both events of each link.
+    """
+
+    def __init__(self, groups, n_rules, gamma=0.0, pseudo_count=0.0):
+        self.groups = groups
+        self.n_rules = n_rules
+        self.gamma = gamma
+        self.pseudo_count = pseudo_count
+
+    def split(self, theta):
+        """Binomials of rule probabilities.
+
+        Parameters
+        ----------
+        theta : ndarray of float, shape (n_rules,)
+            Rule probabilities.
+
+        Returns
+        -------
+        stop, go : ndarray of float, shape (n_rules,)
+            Probability of a rule, and of the later rules of its nonterminal, given
+            that no earlier one was taken; within the margin.
+        """
+        stop, go = np.ones(self.n_rules), np.zeros(self.n_rules)
+        for group in self.groups:
+            stop[group], go[group] = theta_to_binomials(theta[group])
+        return self._truncate(stop, go)
+
+    def join(self, stop, go):
+        """Rule probabilities of binomials, the reverse of `split`."""
+        theta = np.ones(self.n_rules)
+        for group in self.groups:
+            theta[group] = binomials_to_theta(stop[group], go[group])
+        return theta
+
+    def estimate(self, counts, old):
+        """Minimise the log-loss of expected counts over Θ(γ).
+
+        Equation 22: the relative frequency of each binomial, cut to [γ, 1 - γ];
+        equation 26: with a pseudo-count, the mode under a Dirichlet prior.
+
+        Parameters
+        ----------
+        counts : ndarray of float, shape (n_rules,)
+            Expected counts of the rules, ψ.
+        old : tuple of ndarray
+            Binomials that are kept where a link was never reached (0/0).
+
+        Returns
+        -------
+        stop, go : ndarray of float, shape (n_rules,)
+        """
+        stop, go = old[0].copy(), old[1].copy()
+        for group in self.groups:
+            links, own = group[:-1], counts[group]
+            later = np.cumsum(own[::-1])[::-1][1:] + self.pseudo_count
+            own = own[:-1] + self.pseudo_count
+            total = own + later
+            seen = total > 0
+            stop[links[seen]] = own[seen] / total[seen]
+            go[links[seen]] = later[seen] / total[seen]
+        return self._truncate(stop, go)
+
+    def _truncate(self, stop, go):
+        """Move every binomial into [γ, 1 - γ] in place, the map T(θ, γ) of section 4.1.
+
+        The last link of a chain has one event and is exempt.
+        """
+        for group in self.groups:
+            links = group[:-1]
+            low, high = stop[links] < self.gamma, go[links] < self.gamma
+            stop[links[low]], go[links[low]] = self.gamma, 1.0 - self.gamma
+            stop[links[high]], go[links[high]] = 1.0 - self.gamma, self.gamma
+        return stop, go
 
 
 def _rule_at(labels, sizes, words, starts, node):
@@ -288,6 +378,7 @@ def _rule_at(labels, sizes, words, starts, node):
 
 
 def _tree(labels, sizes, words):
-    from lpcfg_sk.treebank._tree import _starts
-
-    return Tree._from_columns(tuple(labels), tuple(sizes), _starts(sizes), tuple(words))
+    starts = offsets([size == 1 for size in sizes])[:-1]
+    return Tree._from_columns(
+        tuple(labels), tuple(sizes), tuple(starts.tolist()), tuple(words)
+    )

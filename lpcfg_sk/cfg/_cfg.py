@@ -1,45 +1,14 @@
+"""Context-free grammars."""
+
 import warnings
 from collections import Counter
-from typing import NamedTuple
 
-import numpy as np
+from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
+from lpcfg_sk.cfg._rules import Rule, count_productions, read_rules, rules_by_lhs
+from lpcfg_sk.cfg._tables import make_tables
+from lpcfg_sk.treebank import check_treebank, over_chunks
 
-from lpcfg_sk.cfg._text import quoted, read_productions
-
-__all__ = ["CFG", "Rule"]
-
-
-class Rule(NamedTuple):
-    """A context-free rule.
-
-    Attributes
-    ----------
-    lhs : str
-        The nonterminal that is rewritten.
-    rhs : tuple of str
-        The symbols that it is rewritten to.
-    terminal : tuple of bool
-        Which of these symbols are terminals.
-
-    Examples
-    --------
-    >>> from lpcfg_sk import CFG
-    >>> rule = CFG.from_string("S -> 'a' S | 'b'").rules[0]
-    >>> rule.lhs, rule.rhs, rule.terminal
-    ('S', ('a', 'S'), (True, False))
-    >>> print(rule)
-    S -> 'a' S
-    """
-
-    lhs: str
-    rhs: tuple
-    terminal: tuple
-
-    def __str__(self):
-        symbols = (
-            quoted(s) if t else s for s, t in zip(self.rhs, self.terminal, strict=True)
-        )
-        return f"{self.lhs} -> {' '.join(symbols)}"
+__all__ = ["CFG"]
 
 
 class CFG:
@@ -98,15 +67,15 @@ class CFG:
         rules = _as_rules(rules)
         if not rules:
             raise ValueError("a grammar needs at least one rule, got none")
-        by_lhs = {}
         for rule in rules:
             if not rule.rhs:
                 raise ValueError(
                     f"rule {rule.lhs} -> (nothing) has an empty right-hand side; "
                     "remove empty rules from the grammar first"
                 )
-            by_lhs.setdefault(rule.lhs, {})[rule] = None
-        self.rules = tuple(rule for group in by_lhs.values() for rule in group)
+        rules = list(dict.fromkeys(rules))
+        by_lhs = rules_by_lhs(rules)
+        self.rules = tuple(rules[i] for group in by_lhs.values() for i in group)
         self.start = self.rules[0].lhs if start is None else start
         if self.start not in by_lhs:
             raise ValueError(
@@ -136,7 +105,7 @@ class CFG:
 
     @classmethod
     def from_string(cls, text, start=None, *, unary_cycles="error"):
-        """Read a grammar, one left-hand side a line.
+        """Read a grammar, one left-hand side per line.
 
         Parameters
         ----------
@@ -159,18 +128,7 @@ class CFG:
         >>> CFG.from_string("S -> S S | a").terminals
         ('a',)
         """
-        raw = read_productions(text)
-        heads = {lhs for lhs, _ in raw}
-        rules = [
-            Rule(
-                lhs,
-                tuple(s for s, _ in side),
-                tuple(quoted or s not in heads for s, quoted in side),
-            )
-            for lhs, side in raw
-        ]
-        _warn_of_unquoted(raw, heads)
-        return cls(rules, start, unary_cycles=unary_cycles)
+        return cls(read_rules(text), start, unary_cycles=unary_cycles)
 
     @classmethod
     def from_treebank(cls, treebank, *, unary_cycles="allow"):
@@ -178,7 +136,7 @@ class CFG:
 
         Parameters
         ----------
-        treebank : Treebank
+        treebank : Treebank or ShardedTreebank
             Trees with nodes of any number of children. Where trees have different
             root labels, a new implicit start symbol rewrites to each of them.
         unary_cycles : {"error", "allow"}, default="allow"
@@ -202,24 +160,17 @@ class CFG:
         N -> 'b'
         V -> 'c'
         """
-        from lpcfg_sk.treebank import check_treebank
-        from lpcfg_sk.treebank._sharded import ShardedTreebank, map_shards
-
-        if isinstance(treebank, ShardedTreebank):
-            counts, order, roots = {}, {}, Counter()
-            for part in map_shards(_rules_of_trees, treebank):
-                for rule, count in part[0].items():
-                    counts[rule] = counts.get(rule, 0) + count
-                for label in part[1]:
-                    order.setdefault(label, len(order))
-                roots.update(part[2])
-            if not counts:
-                raise ValueError("CFG.from_treebank needs at least one tree, got none")
-        else:
-            treebank = check_treebank(
-                treebank, estimator="CFG.from_treebank", parsed=True
-            )
-            counts, order, roots = _rules_of_trees(treebank)
+        treebank = check_treebank(
+            treebank, estimator="CFG.from_treebank", parsed=True, sharded=True
+        )
+        counts, order, roots = Counter(), {}, Counter()
+        for part, labels, part_roots in over_chunks(count_productions, treebank):
+            counts.update(part)
+            for label in labels:
+                order.setdefault(label, len(order))
+            roots.update(part_roots)
+        if not counts:
+            raise ValueError("CFG.from_treebank needs at least one tree, got none")
         start = next(iter(roots))
         rules = sorted(counts, key=lambda r: (order[r.lhs], -counts[r]))
         if len(roots) > 1:
@@ -239,10 +190,10 @@ class CFG:
         )
 
     def __str__(self):
-        lines = {}
-        for rule in self.rules:
-            lines.setdefault(rule.lhs, []).append(str(rule).split(" -> ", 1)[1])
-        return "\n".join(f"{lhs} -> {' | '.join(rhs)}" for lhs, rhs in lines.items())
+        return "\n".join(
+            f"{lhs} -> {' | '.join(self.rules[i]._rhs_text() for i in group)}"
+            for lhs, group in rules_by_lhs(self.rules).items()
+        )
 
     def __eq__(self, other):
         if not isinstance(other, CFG):
@@ -278,8 +229,6 @@ class CFG:
         P1 -> 'on' | P2
         P2 -> 'in'
         """
-        from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
-
         return BinaryNormalForm(self)
 
     def tables(self):
@@ -291,16 +240,14 @@ class CFG:
             Rules and symbols as arrays.
         """
         if self._tables is None:
-            from lpcfg_sk.cfg._tables import make_tables
-
             self._tables = make_tables(self)
         return self._tables
 
     def _check_symbols(self):
         known = set(self.nonterminals)
         for rule in self.rules:
-            for symbol, terminal in zip(rule.rhs, rule.terminal, strict=True):
-                if not terminal and symbol not in known:
+            for symbol in rule._nonterminals():
+                if symbol not in known:
                     raise ValueError(f"{symbol!r} in rule {rule} has no rules")
         generating, reachable = self._generating(), self._reachable()
         useless = [
@@ -323,7 +270,7 @@ class CFG:
         missing, users, done = {}, {}, set()
         agenda = []
         for i, rule in enumerate(self.rules):
-            below = {s for s, t in zip(rule.rhs, rule.terminal, strict=True) if not t}
+            below = set(rule._nonterminals())
             missing[i] = len(below)
             for symbol in below:
                 users.setdefault(symbol, []).append(i)
@@ -341,14 +288,13 @@ class CFG:
         return done
 
     def _reachable(self):
-        by_lhs = {}
-        for rule in self.rules:
-            by_lhs.setdefault(rule.lhs, []).append(rule)
+        """Nonterminals that a derivation from the start symbol can contain."""
+        by_lhs = rules_by_lhs(self.rules)
         seen, agenda = {self.start}, [self.start]
         while agenda:
-            for rule in by_lhs[agenda.pop()]:
-                for symbol, terminal in zip(rule.rhs, rule.terminal, strict=True):
-                    if not terminal and symbol not in seen:
+            for i in by_lhs[agenda.pop()]:
+                for symbol in self.rules[i]._nonterminals():
+                    if symbol not in seen:
                         seen.add(symbol)
                         agenda.append(symbol)
         return seen
@@ -361,23 +307,21 @@ class CFG:
                 below.setdefault(rule.lhs, []).append(rule.rhs[0])
         state = {}
         for root in below:
-            path, stack = [], [(root, iter(below.get(root, ())))]
             if root in state:
                 continue
             state[root] = "open"
-            path.append(root)
+            stack = [(root, iter(below[root]))]
             while stack:
                 node, children = stack[-1]
                 child = next(children, None)
                 if child is None:
                     state[node] = "done"
                     stack.pop()
-                    path.pop()
                 elif state.get(child) == "open":
+                    path = [symbol for symbol, _ in stack]
                     return [*path[path.index(child) :], child]
                 elif child not in state:
                     state[child] = "open"
-                    path.append(child)
                     stack.append((child, iter(below.get(child, ()))))
         return None
 
@@ -391,71 +335,3 @@ def _as_rules(rules):
         else Rule(rule[0], tuple(rule[1]), tuple(s not in heads for s in rule[1]))
         for rule in rules
     ]
-
-
-def _warn_of_unquoted(productions, heads):
-    symbols = [symbol for _, side in productions for symbol in side]
-    if not any(is_quoted for _, is_quoted in symbols):
-        return
-    bare = dict.fromkeys(s for s, is_quoted in symbols if not is_quoted)
-    terminals = [s for s in bare if s not in heads]
-    if terminals:
-        warnings.warn(
-            "these symbols have no rules and are taken as terminals, though they are "
-            f"not quoted as others are: {', '.join(terminals[:8])}; quote them, or "
-            "give them rules",
-            stacklevel=3,
-        )
-
-
-def _rules_of_trees(treebank):
-    """Rules, labels and roots of trees; rows without a tree are passed over."""
-    treebank = treebank[treebank.is_parsed]
-    roots = Counter(
-        treebank.labels[i] for i in treebank.label[treebank.node_offsets[:-1]]
-    )
-    return (*_productions(treebank), roots)
-
-
-def _productions(treebank):
-    """Count the rules of all trees; also give the order of the labels.
-
-    Right-hand sides repeat so much that a dictionary of id tuples is small; only
-    distinct ones become strings.
-    """
-    label = treebank.label
-    tree = np.repeat(np.arange(len(treebank)), np.diff(treebank.node_offsets))
-    token = treebank.token[treebank.token_offsets[tree] + treebank.start]
-    n_labels = len(treebank.labels)
-    leaf = treebank.size == 1
-    # Terminals are numbered after the labels.
-    symbol = np.where(label >= 0, label, n_labels + token)
-    keys = Counter()
-    has_parent = np.flatnonzero(treebank.parent >= 0)
-    above = treebank.node_offsets[tree[has_parent]] + treebank.parent[has_parent]
-    by_parent = has_parent[np.argsort(above, kind="stable")]
-    parents, first, n_children = np.unique(
-        above[np.argsort(above, kind="stable")], return_index=True, return_counts=True
-    )
-    children = symbol[by_parent].tolist()
-    for lhs, lo, n in zip(
-        label[parents].tolist(), first.tolist(), n_children.tolist(), strict=True
-    ):
-        keys[lhs, *children[lo : lo + n]] += 1
-    pairs = leaf & (label >= 0)
-    for key, count in Counter(
-        zip(label[pairs].tolist(), (token[pairs] + n_labels).tolist(), strict=True)
-    ).items():
-        keys[key] += count
-    names = (*treebank.labels.strings, *treebank.tokens.strings)
-    counts = {
-        Rule(
-            names[lhs],
-            tuple(names[s] for s in rhs),
-            tuple(s >= n_labels for s in rhs),
-        ): count
-        for (lhs, *rhs), count in keys.items()
-    }
-    occurring, place = np.unique(label[label >= 0], return_index=True)
-    ranked = occurring[np.argsort(place)].tolist()
-    return counts, {names[i]: rank for rank, i in enumerate(ranked)}

@@ -1,3 +1,5 @@
+"""Probabilities of a CFG by margin EM, algorithm 1 of Cohen and Smith (2012)."""
+
 import warnings
 from numbers import Integral, Real
 
@@ -9,14 +11,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, fit_context
-from lpcfg_sk.cfg._algorithm import minimise
-from lpcfg_sk.cfg._binomials import BinomialChains
+from lpcfg_sk.cfg._binary_normal_form import BinomialChains
 from lpcfg_sk.cfg._cfg import CFG
-from lpcfg_sk.cfg._expectations import best_trees, expected_counts, rules_of_trees
-from lpcfg_sk.cfg._rows import Task, derivable, normalised, rules_by_lhs, uniform
-from lpcfg_sk.cfg._trees import flat_tree, treebank_of
+from lpcfg_sk.cfg._derivations import (
+    best_trees,
+    expected_rule_counts,
+    flat_tree,
+    rules_of_trees,
+    treebank_from_nodes,
+)
+from lpcfg_sk.cfg._empirical_risk import (
+    EmpiricalRisk,
+    count_derivable,
+    minimise,
+    normalised,
+    uniform,
+)
+from lpcfg_sk.cfg._rules import rules_by_lhs
 from lpcfg_sk.exceptions import ConvergenceWarning, ParseFailureWarning
-from lpcfg_sk.treebank import ShardedTreebank, check_sample_weight, check_treebank
+from lpcfg_sk.treebank import check_sample_weight, check_treebank, over_chunks
 
 __all__ = ["MarginEMPCFG"]
 
@@ -194,45 +207,42 @@ class MarginEMPCFG(BaseEstimator):
         -------
         self : MarginEMPCFG
         """
-        if not isinstance(X, ShardedTreebank):
-            X = check_treebank(X, estimator=self)
-        task = Task.of_rows(
+        X = check_treebank(X, estimator=self, sharded=True)
+        risk = EmpiricalRisk.from_rows(
             X,
             check_sample_weight(sample_weight, X),
-            self._grammar_of(X),
+            self._grammar_for(X),
             unlabeled_weight=self.unlabeled_weight,
             n_jobs=self.n_jobs,
         )
-        gamma = self._gamma(task.n_samples) if self.smoothing == "margin" else 0.0
-        settings = {
-            "gamma": gamma,
-            "pseudo_count": self.alpha - 1 if self.smoothing == "dirichlet" else 0.0,
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-            "verbose": self.verbose,
-        }
+        gamma = self._gamma(risk.n_samples) if self.smoothing == "margin" else 0.0
         rng = check_random_state(self.random_state)
         best = None
-        for start in range(self.n_init if len(task.sentences) else 1):
-            theta = self._start(task, start, rng)
-            run = minimise(task, self._chains(task, theta), theta, **settings)
-            if best is None or run.losses[-1] < best.losses[-1]:
-                best = run
-        self._keep(task, best, gamma)
+        for start in range(self.n_init if len(risk.sentences) else 1):
+            theta = self._start(risk, start, rng)
+            minimum = minimise(
+                risk,
+                self._chains(risk, theta, gamma),
+                theta,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                verbose=self.verbose,
+            )
+            if best is None or minimum.losses[-1] < best.losses[-1]:
+                best = minimum
+        self._keep(risk, best)
         return self
 
-    def _grammar_of(self, X):
+    def _grammar_for(self, X):
         if self.grammar is not None:
             return self.grammar
-        if isinstance(X, ShardedTreebank):
-            return CFG.from_treebank(X)
-        trees = X[X.is_parsed]
-        if len(trees) == 0:
+        parsed = np.concatenate(list(over_chunks(lambda chunk: chunk.is_parsed, X)))
+        if not parsed.any():
             raise ValueError(
                 "MarginEMPCFG needs a grammar to learn from sentences alone; pass "
                 "grammar=CFG.from_string(...) or CFG.from_treebank(...)"
             )
-        return CFG.from_treebank(trees)
+        return CFG.from_treebank(X[parsed])
 
     def _gamma(self, n_samples):
         gamma = n_samples**-self.s
@@ -244,48 +254,49 @@ class MarginEMPCFG(BaseEstimator):
             )
         return float(gamma)
 
-    def _start(self, task, start, rng):
-        equal = uniform(task.grammar)
+    def _start(self, risk, start, rng):
+        equal = uniform(risk.grammar)
         if self.init == "random" or start > 0:
-            return normalised(task.grammar, rng.standard_exponential(len(equal)))
-        if self.init == "auto" and task.tree_counts.any():
-            # One pseudo-count a nonterminal keeps rules that the trees lack.
-            return normalised(task.grammar, task.tree_counts + equal)
+            return normalised(risk.grammar, rng.standard_exponential(len(equal)))
+        if self.init == "auto" and risk.tree_counts.any():
+            # One pseudo-count per nonterminal keeps rules that the trees lack.
+            return normalised(risk.grammar, risk.tree_counts + equal)
         return equal
 
-    def _chains(self, task, theta):
-        groups = rules_by_lhs(task.grammar)
+    def _chains(self, risk, theta, gamma):
+        groups = list(rules_by_lhs(risk.grammar.rules).values())
         if self.rule_order == "frequency":
-            counts = task.expectations(theta)[1]
+            counts = risk.expectations(theta)[1]
             groups = [g[np.argsort(-counts[g], kind="stable")] for g in groups]
-        return BinomialChains(groups, len(theta))
+        pseudo_count = self.alpha - 1 if self.smoothing == "dirichlet" else 0.0
+        return BinomialChains(groups, len(theta), gamma, pseudo_count)
 
-    def _keep(self, task, run, gamma):
-        rules, groups = task.grammar.rules, run.chains.groups
+    def _keep(self, risk, minimum):
+        rules, groups = risk.grammar.rules, minimum.chains.groups
         names = [str(rule) for rule in rules]
         order = np.concatenate(groups)
-        self.grammar_ = task.grammar
-        self.theta_ = pd.Series(run.theta, index=names, name="theta")
+        self.grammar_ = risk.grammar
+        self.theta_ = pd.Series(minimum.theta, index=names, name="theta")
         self.binomials_ = pd.DataFrame(
             {
                 "rule": [names[i] for i in order],
                 "nonterminal": [rules[i].lhs for i in order],
                 "place": np.concatenate([np.arange(len(g)) for g in groups]),
-                "stop": run.binomials[0][order],
-                "go": run.binomials[1][order],
+                "stop": minimum.binomials[0][order],
+                "go": minimum.binomials[1][order],
             }
         )
-        self.gamma_ = gamma
-        self.log_losses_ = run.losses
-        self.n_iter_ = run.n_iter
-        self.converged_ = run.converged
-        self.n_zero_probability_ = task.n_zero_probability
+        self.gamma_ = minimum.chains.gamma
+        self.log_losses_ = minimum.losses
+        self.n_iter_ = minimum.n_iter
+        self.converged_ = minimum.converged
+        self.n_zero_probability_ = risk.n_zero_probability
         if not self.converged_ and self.tol is not None and self.max_iter > 0:
             warnings.warn(
                 f"MarginEMPCFG did not converge in {self.max_iter} iterations; raise "
                 "max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def score_samples(self, X):
@@ -329,7 +340,7 @@ class MarginEMPCFG(BaseEstimator):
         """
         check_is_fitted(self)
         X = check_treebank(X, estimator=self, allow_empty=True)
-        return expected_counts(
+        return expected_rule_counts(
             self.grammar_,
             X,
             self.theta_.to_numpy(),
@@ -366,12 +377,10 @@ class MarginEMPCFG(BaseEstimator):
         scores = self.score_samples(X)
         zero = np.flatnonzero(np.isneginf(scores) & (weights > 0))
         if len(zero):
-            within = rules_of_trees(self.grammar_, X[zero])[2]
-            open_rows = ~X[zero].is_parsed
-            within[open_rows] = derivable(
-                self.grammar_, X[zero][open_rows], n_jobs=self.n_jobs
+            _, derivable, _ = count_derivable(
+                self.grammar_, X[zero], weights[zero], n_jobs=self.n_jobs
             )
-            outside = zero[~within]
+            outside = zero[~derivable]
             if len(outside):
                 weights = weights.copy()
                 weights[outside] = 0.0
@@ -410,7 +419,7 @@ class MarginEMPCFG(BaseEstimator):
         rows = []
         theta, one = self.theta_.to_numpy(), np.ones(1)
         for i in np.flatnonzero(~X.is_parsed):
-            expected = expected_counts(self.grammar_, X[i : i + 1], theta, one)[1]
+            expected = expected_rule_counts(self.grammar_, X[i : i + 1], theta, one)[1]
             where = np.flatnonzero(expected)
             rows.append((np.full(len(where), i), where, expected[where]))
         if rows:
@@ -494,4 +503,4 @@ class MarginEMPCFG(BaseEstimator):
                 ParseFailureWarning,
                 stacklevel=2,
             )
-        return treebank_of(X, trees, self.grammar_.nonterminals)
+        return treebank_from_nodes(X, trees, self.grammar_.nonterminals)

@@ -1,84 +1,11 @@
-"""Integer tables of a context-free grammar.
-
-Right-hand sides of two or more symbols are kept in a trie of prefixes: node t of the
-trie extends an item on its left (a symbol, or another node) by one symbol on its
-right. A prefix has one way to be built, so derivations of the grammar and of the
-tables are one-to-one.
-"""
-
-from typing import NamedTuple
+"""Tables of a grammar, and weights of its rules, as the kernels read them."""
 
 import numpy as np
 
-__all__ = ["CFGTables", "UnaryClosure", "make_tables", "unary_chains", "unary_closure"]
+from lpcfg_sk._kernels._cfg_rules import CFGTables, RuleWeights
+from lpcfg_sk._ragged import offsets
 
-
-class CFGTables(NamedTuple):
-    """What the chart kernels read of a grammar.
-
-    Attributes
-    ----------
-    n_nonterminals, n_terminals, start : int
-        Sizes, and the start symbol. Nonterminals are symbols ``0..N-1``, terminals
-        ``N..N+T-1``; trie node t is item ``N+T+t``.
-    left_offset : ndarray of int64, shape (N + T + n_trie + 1,)
-        Item i is extended to the trie nodes ``left_offset[i]:left_offset[i + 1]``.
-    terminal_offset : ndarray of int64, shape (N + T + n_trie,)
-        From here on these nodes add a terminal, before it a nonterminal.
-    trie_left, trie_right : ndarray of int32, shape (n_trie,)
-        The item that a trie node extends, and the symbol it adds.
-    rule_lhs, rule_item : ndarray of int32, shape (n_rules,)
-        Left-hand side of a rule, and the item that its right-hand side is.
-    done_offset, done_rule : ndarray
-        Trie node t completes the rules
-        ``done_rule[done_offset[t]:done_offset[t + 1]]``.
-    word_offset, word_rule : ndarray
-        Rules A → x of terminal x, likewise.
-    unary_rule, unary_lhs, unary_child : ndarray of int32
-        Rules A → B.
-    begins : ndarray of bool, shape (N, T)
-        Whether a string that A derives can begin with terminal x.
-    lookup_key, lookup_rule : ndarray
-        Rules sorted by ``item * N + lhs``, for finding them.
-    """
-
-    n_nonterminals: int
-    n_terminals: int
-    start: int
-    left_offset: np.ndarray
-    terminal_offset: np.ndarray
-    trie_left: np.ndarray
-    trie_right: np.ndarray
-    rule_lhs: np.ndarray
-    rule_item: np.ndarray
-    done_offset: np.ndarray
-    done_rule: np.ndarray
-    word_offset: np.ndarray
-    word_rule: np.ndarray
-    unary_rule: np.ndarray
-    unary_lhs: np.ndarray
-    unary_child: np.ndarray
-    begins: np.ndarray
-    lookup_key: np.ndarray
-    lookup_rule: np.ndarray
-
-
-class UnaryClosure(NamedTuple):
-    """Sums over chains of unary rules, grouped by the lower end of the chain.
-
-    Attributes
-    ----------
-    offset : ndarray of int64, shape (N + 1,)
-        Chains that end in B are ``offset[B]:offset[B + 1]``.
-    top : ndarray of int32
-        Upper end A of each chain.
-    weight : ndarray of float64
-        Entry (A, B) of (I - U)⁻¹, where U holds the probabilities of A → B.
-    """
-
-    offset: np.ndarray
-    top: np.ndarray
-    weight: np.ndarray
+__all__ = ["best_chains", "make_tables", "rule_weights"]
 
 
 def make_tables(grammar):
@@ -122,7 +49,7 @@ def make_tables(grammar):
     )
     left_offset = np.searchsorted(trie_left, np.arange(n_items + 1)).astype(np.int64)
     adds_nonterminal = np.array(trie_right, dtype=np.int64) < n_nonterminals
-    before = np.concatenate([[0], np.cumsum(adds_nonterminal)])
+    before = offsets(adds_nonterminal)
     key = item.astype(np.int64) * n_nonterminals + lhs
     order = np.argsort(key, kind="stable")
     return CFGTables(
@@ -148,8 +75,8 @@ def make_tables(grammar):
     )
 
 
-def unary_closure(tables, theta):
-    """Sum over all chains of unary rules, (I - U)⁻¹.
+def rule_weights(tables, theta):
+    """Return probabilities of rules, and sums over all chains of unary rules.
 
     Parameters
     ----------
@@ -160,7 +87,9 @@ def unary_closure(tables, theta):
 
     Returns
     -------
-    closure : UnaryClosure
+    weights : RuleWeights
+        The weight of the chains from A to B is entry (A, B) of (I - U)⁻¹, where U holds
+        the probabilities of A → B.
 
     Raises
     ------
@@ -181,16 +110,11 @@ def unary_closure(tables, theta):
     # Rounding must not open chains that do not exist.
     possible = _transitive(step > 0)
     total = np.where(possible, np.maximum(total, 0.0), 0.0)
-    child, top = np.nonzero(total.T)
-    return UnaryClosure(
-        offset=np.searchsorted(child, np.arange(n + 1)).astype(np.int64),
-        top=top.astype(np.int32),
-        weight=total[top, child],
-    )
+    return _with_chains(theta, total, total != 0)
 
 
-def unary_chains(tables, log_theta):
-    """Best chain of unary rules between each pair of nonterminals.
+def best_chains(tables, log_theta):
+    """Return scores of rules, and of the best chains of unary rules.
 
     Parameters
     ----------
@@ -201,8 +125,8 @@ def unary_chains(tables, log_theta):
 
     Returns
     -------
-    closure : UnaryClosure
-        Scores of the best chains.
+    weights : RuleWeights
+        Scores of the rules and of the best chain from each A to each B.
     next_hop : ndarray of int32, shape (N, N)
         ``next_hop[A, B]`` is the symbol below A on the best chain from A to B, -1
         where there is none or A is B.
@@ -223,13 +147,20 @@ def unary_chains(tables, log_theta):
         better = through > best
         best = np.where(better, through, best)
         hop = np.where(better, hop[:, via, None], hop)
-    child, top = np.nonzero(np.isfinite(best.T))
-    closure = UnaryClosure(
-        offset=np.searchsorted(child, np.arange(n + 1)).astype(np.int64),
-        top=top.astype(np.int32),
-        weight=best[top, child],
+    return _with_chains(log_theta, best, np.isfinite(best)), np.ascontiguousarray(hop)
+
+
+def _with_chains(rule, chain, exists):
+    """Group the chains of a matrix (A, B) by their lower ends B."""
+    bottom, top = np.nonzero(exists.T)
+    return RuleWeights(
+        rule=rule,
+        chain_offset=np.searchsorted(bottom, np.arange(len(chain) + 1)).astype(
+            np.int64
+        ),
+        chain_top=top.astype(np.int32),
+        chain=chain[top, bottom],
     )
-    return closure, np.ascontiguousarray(hop)
 
 
 def _trie(sides, n_symbols):

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import CFG, Treebank
-from lpcfg_sk.cfg._expectations import (
+from lpcfg_sk.cfg._derivations import (
     best_trees,
-    expected_counts,
+    expected_rule_counts,
     rules_of_trees,
+    treebank_from_nodes,
 )
-from lpcfg_sk.cfg._rows import normalised, uniform
-from lpcfg_sk.cfg._trees import treebank_of
+from lpcfg_sk.cfg._empirical_risk import normalised, uniform
 from tests.reference import cfg as reference
 from tests.tolerances import EXACT, ITERATIVE, SUM
 
@@ -45,7 +45,9 @@ def test_inside_outside_equals_enumeration(name, seed):
     for text in SENTENCES[name]:
         X = Treebank([text.split()])
         total, counts = reference.expected_counts(grammar, text.split(), theta)
-        log_probability, found = expected_counts(grammar, X, theta, np.array([2.0]))
+        log_probability, found = expected_rule_counts(
+            grammar, X, theta, np.array([2.0])
+        )
         np.testing.assert_allclose(np.exp(log_probability[0]), total, rtol=EXACT)
         np.testing.assert_allclose(found, 2 * np.array(counts), rtol=0, atol=EXACT)
 
@@ -55,7 +57,7 @@ def test_best_tree_equals_enumeration(name, seed):
     grammar = CFG.from_string(GRAMMARS[name])
     theta = random_theta(grammar, np.random.default_rng(seed))
     X = Treebank([text.split() for text in SENTENCES[name]])
-    found = treebank_of(
+    found = treebank_from_nodes(
         X, list(best_trees(grammar, X, theta, "viterbi")), grammar.nonterminals
     )
     for tree, text in zip(found, SENTENCES[name], strict=True):
@@ -71,7 +73,7 @@ def test_max_marginal_tree_equals_enumeration(name, seed):
     grammar = CFG.from_string(GRAMMARS[name])
     theta = random_theta(grammar, np.random.default_rng(seed + 1))
     X = Treebank([text.split() for text in SENTENCES[name]])
-    found = treebank_of(
+    found = treebank_from_nodes(
         X, list(best_trees(grammar, X, theta, "max-marginal")), grammar.nonterminals
     )
     for tree, text in zip(found, SENTENCES[name], strict=True):
@@ -96,14 +98,14 @@ def test_expected_counts_are_the_gradient(name, seed):
     theta = random_theta(grammar, np.random.default_rng(seed)) * 0.9
     X = Treebank([text.split() for text in SENTENCES[name]])
     weights = np.ones(len(X))
-    _, counts = expected_counts(grammar, X, theta, weights)
+    _, counts = expected_rule_counts(grammar, X, theta, weights)
     step = 1e-6
     for rule in range(len(theta)):
         up, down = theta.copy(), theta.copy()
         up[rule] *= 1 + step
         down[rule] *= 1 - step
-        rise = expected_counts(grammar, X, up, weights)[0].sum()
-        fall = expected_counts(grammar, X, down, weights)[0].sum()
+        rise = expected_rule_counts(grammar, X, up, weights)[0].sum()
+        fall = expected_rule_counts(grammar, X, down, weights)[0].sum()
         # d log p / d log theta is the expected count.
         np.testing.assert_allclose(
             counts[rule], (rise - fall) / (2 * step), rtol=ITERATIVE, atol=ITERATIVE
@@ -114,14 +116,14 @@ def test_cyclic_unaries_sum_to_a_geometric_series():
     grammar = CFG.from_string("S -> S | a", unary_cycles="allow")
     theta = np.array([0.25, 0.75])
     X = Treebank([["a"]])
-    log_probability, counts = expected_counts(grammar, X, theta, np.ones(1))
+    log_probability, counts = expected_rule_counts(grammar, X, theta, np.ones(1))
     np.testing.assert_allclose(np.exp(log_probability), 1.0, rtol=EXACT)
     np.testing.assert_allclose(counts, [0.25 / 0.75, 1.0], rtol=EXACT)
     label, size, _ = next(best_trees(grammar, X, theta, "viterbi"))
     assert label.tolist() == [0]
     assert size.tolist() == [1]
     with pytest.raises(ValueError, match="spectral radius 1"):
-        expected_counts(grammar, X, np.array([1.0, 0.0]), np.ones(1))
+        expected_rule_counts(grammar, X, np.array([1.0, 0.0]), np.ones(1))
 
 
 @pytest.mark.slow_without_jit
@@ -129,7 +131,7 @@ def test_long_sentences_do_not_underflow():
     grammar = CFG.from_string("S -> 'a' S | 'b' S | 'a'")
     theta = np.array([1e-9, 1.0 - 2e-9, 1e-9])
     X = Treebank([["a"] * 150])
-    log_probability, counts = expected_counts(grammar, X, theta, np.ones(1))
+    log_probability, counts = expected_rule_counts(grammar, X, theta, np.ones(1))
     np.testing.assert_allclose(log_probability, 150 * np.log(1e-9), rtol=EXACT)
     np.testing.assert_allclose(counts, [149, 0, 1], atol=SUM)
 
@@ -137,7 +139,9 @@ def test_long_sentences_do_not_underflow():
 def test_what_the_grammar_does_not_derive():
     grammar = CFG.from_string(GRAMMARS["mixed"])
     X = Treebank([["dog"], ["never", "seen"], []])
-    log_probability, counts = expected_counts(grammar, X, uniform(grammar), np.ones(3))
+    log_probability, counts = expected_rule_counts(
+        grammar, X, uniform(grammar), np.ones(3)
+    )
     assert np.isneginf(log_probability).all()
     assert not counts.any()
     assert [len(t[0]) for t in best_trees(grammar, X, uniform(grammar), "viterbi")] == [
@@ -186,7 +190,7 @@ def test_jobs_do_not_change_a_bit(wsj_dev):
     X = X[X.lengths <= 15]
     grammar = CFG.from_treebank(X)
     theta, weights = uniform(grammar), np.ones(len(X))
-    one = expected_counts(grammar, X, theta, weights, n_jobs=1)
-    two = expected_counts(grammar, X, theta, weights, n_jobs=2)
+    one = expected_rule_counts(grammar, X, theta, weights, n_jobs=1)
+    two = expected_rule_counts(grammar, X, theta, weights, n_jobs=2)
     np.testing.assert_array_equal(one[0], two[0])
     np.testing.assert_array_equal(one[1], two[1])

@@ -1,13 +1,29 @@
+import ast
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lpcfg_sk import MarginEMPCFG, Tree, Treebank
-from lpcfg_sk.cfg import assignment_of_tree, sat_grammar
-from lpcfg_sk.cfg._expectations import best_trees, expected_counts
+from lpcfg_sk import CFG, MarginEMPCFG, Tree, Treebank
+from lpcfg_sk.cfg._derivations import best_trees, expected_rule_counts
 from tests.reference import cfg as reference
 from tests.tolerances import EXACT
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "plot_12_margin_hardness.py"
+
+
+def example_functions():
+    """Define the functions of the example without running it."""
+    module = ast.parse(EXAMPLE.read_text("utf-8"))
+    module.body = [node for node in module.body if isinstance(node, ast.FunctionDef)]
+    names = {"CFG": CFG, "product": product}
+    exec(compile(module, str(EXAMPLE), "exec"), names)
+    return names
+
+
+sat_grammar = example_functions()["sat_grammar"]
+assignment_of_tree = example_functions()["assignment_of_tree"]
 
 FIGURE_3 = [(1, 2, -4), (-1, -2, 3)]
 SATISFIABLE = [
@@ -49,7 +65,7 @@ def theta_of(grammar, clauses, assignment):
 
 
 def log_probability(grammar, sentence, theta):
-    return expected_counts(grammar, Treebank([sentence]), theta, np.zeros(1))[0][0]
+    return expected_rule_counts(grammar, Treebank([sentence]), theta, np.zeros(1))[0][0]
 
 
 def test_construction():

@@ -5,8 +5,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from lpcfg_sk import CFG, MarginEMPCFG, Treebank
-from lpcfg_sk.cfg._binomials import BinomialChains
-from lpcfg_sk.cfg._rows import normalised, rules_by_lhs
+from lpcfg_sk.cfg._binary_normal_form import BinomialChains
+from lpcfg_sk.cfg._empirical_risk import normalised
+from lpcfg_sk.cfg._rules import rules_by_lhs
 from lpcfg_sk.exceptions import ConvergenceWarning, ParseFailureWarning
 from lpcfg_sk.metrics import log_likelihood_scorer
 from tests.reference import cfg as reference
@@ -143,7 +144,7 @@ def test_large_s_is_maximum_likelihood(grammar, trees):
     X = as_treebank(grammar, trees)
     counts = MarginEMPCFG(grammar).fit(X).transform(X).toarray().sum(axis=0)
     model = MarginEMPCFG(grammar, s=200.0).fit(X)
-    for group in rules_by_lhs(grammar):
+    for group in rules_by_lhs(grammar.rules).values():
         expected = counts[group] / counts[group].sum()
         np.testing.assert_allclose(
             model.theta_.to_numpy()[group], expected, rtol=SUM, atol=EXACT

@@ -1,0 +1,233 @@
+"""Derivations of a CFG: the rules of trees, expected rule counts, best trees."""
+
+import numpy as np
+
+from lpcfg_sk._kernels._cfg_best import cfg_best_tree
+from lpcfg_sk._kernels._cfg_inside_outside import (
+    cfg_expected_counts,
+    cfg_inside_outside,
+)
+from lpcfg_sk._kernels._cfg_rules import TreeColumns, cfg_rules_of_trees
+from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk._ragged import offsets
+from lpcfg_sk.cfg._tables import best_chains, rule_weights
+from lpcfg_sk.treebank import Treebank, over_chunks
+
+__all__ = [
+    "best_trees",
+    "encode",
+    "expected_rule_counts",
+    "flat_tree",
+    "rules_of_trees",
+    "treebank_from_nodes",
+]
+
+# A sentence costs about the cube of its length; this is some twenty sentences of
+# ordinary length.
+_CHUNK_WORK = 200_000.0
+
+
+def encode(grammar, treebank):
+    """Return the terminal number of each token, -1 where the grammar has none."""
+    ids = treebank.tokens.map_to(grammar.terminals)
+    return np.append(ids, np.int32(-1))[treebank.token]
+
+
+def rules_of_trees(grammar, treebank):
+    """Find the rules that the trees of a treebank use.
+
+    Parameters
+    ----------
+    grammar : CFG
+        The grammar.
+    treebank : Treebank
+        Trees; rows without a tree are left out of the result.
+
+    Returns
+    -------
+    row, rule : ndarray of int
+        One entry for each use of a rule.
+    derivable : ndarray of bool, shape (n_rows,)
+        Which rows are derivations of the grammar.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import CFG, Treebank
+    >>> from lpcfg_sk.cfg import rules_of_trees
+    >>> grammar = CFG.from_string("S -> 'a' S | 'b'")
+    >>> row, rule, derivable = rules_of_trees(grammar, Treebank(["(S a (S b))"]))
+    >>> rule.tolist(), derivable.tolist()
+    ([0, 1], [True])
+    """
+    labels = np.append(treebank.labels.map_to(grammar.nonterminals), -1)
+    labels = np.where(labels < 0, -2, labels).astype(np.int32)
+    labels[-1] = -1
+    trees = TreeColumns(
+        label=labels[treebank.label],
+        size=treebank.size,
+        node_offsets=treebank.node_offsets,
+        word=encode(grammar, treebank),
+        token_offsets=treebank.token_offsets,
+    )
+    rule = np.full(treebank.n_nodes, -2, dtype=np.int32)
+    root_rule = np.full(len(treebank), -1, dtype=np.int32)
+    cfg_rules_of_trees(trees, grammar.tables(), rule, root_rule)
+    row = np.repeat(np.arange(len(treebank)), np.diff(treebank.node_offsets))
+    parsed = treebank.is_parsed
+    bad = np.zeros(len(treebank), dtype=bool)
+    bad[row[rule == -2]] = True
+    if grammar.implicit_start:
+        bad |= parsed & (root_rule == -2)
+        rooted = np.flatnonzero(root_rule >= 0)
+    else:
+        bad |= parsed & (root_rule != -1)
+        rooted = np.zeros(0, dtype=np.int64)
+    used = rule >= 0
+    row = np.concatenate([row[used], rooted])
+    rule = np.concatenate([rule[used], root_rule[rooted]])
+    return row, rule, parsed & ~bad
+
+
+def expected_rule_counts(grammar, X, theta, weights, *, n_jobs=None):
+    """Log probabilities of sentences, and their expected rule counts.
+
+    Parameters
+    ----------
+    grammar : CFG
+        The grammar.
+    X : Treebank or ShardedTreebank
+        Rows whose yields are summed over all derivations.
+    theta : ndarray of float, shape (n_rules,)
+        Rule probabilities.
+    weights : ndarray of float, shape (n_rows,)
+        Weights of the rows; where 0, only the probability is computed.
+    n_jobs : int, default=None
+        As in joblib, for the sentences of each chunk of `X`.
+
+    Returns
+    -------
+    log_probabilities : ndarray of float, shape (n_rows,)
+    counts : ndarray of float, shape (n_rules,)
+        Sum of the expected counts times the weights.
+    """
+    tables = grammar.tables()
+    probabilities = rule_weights(tables, theta)
+
+    def count_sentences(words, bounds, weights):
+        log_probabilities, counts = np.empty(len(weights)), np.zeros(len(theta))
+        cfg_expected_counts(
+            words, bounds, tables, probabilities, weights, log_probabilities, counts
+        )
+        return log_probabilities, counts
+
+    def count(treebank, weights):
+        words, bounds = encode(grammar, treebank), treebank.token_offsets
+        parts = [
+            (
+                words[bounds[lo] : bounds[hi]],
+                bounds[lo : hi + 1] - bounds[lo],
+                weights[lo:hi],
+            )
+            for lo, hi in cut_by_work(treebank.lengths.astype(float) ** 3, _CHUNK_WORK)
+        ]
+        return _join(map_chunks(count_sentences, parts, n_jobs=n_jobs), len(theta))
+
+    return _join(over_chunks(count, X, weights), len(theta))
+
+
+def _join(results, n_rules):
+    """Concatenate log probabilities, and add up counts."""
+    log_probabilities, counts = [np.zeros(0)], np.zeros(n_rules)
+    for part, part_counts in results:
+        log_probabilities.append(part)
+        counts += part_counts
+    return np.concatenate(log_probabilities), counts
+
+
+def best_trees(grammar, treebank, theta, decoder):
+    """Best derivation of each row's sentence.
+
+    Parameters
+    ----------
+    grammar : CFG
+        The grammar.
+    treebank : Treebank
+        Rows to parse.
+    theta : ndarray of float, shape (n_rules,)
+        Rule probabilities.
+    decoder : {"viterbi", "max-marginal"}
+        The most probable derivation, or the one with the largest expected number of
+        correct constituents.
+
+    Yields
+    ------
+    label, size, parent : ndarray of int
+        Nodes in preorder; empty where the sentence has no derivation.
+    """
+    tables = grammar.tables()
+    with np.errstate(divide="ignore"):
+        scores, next_hop = best_chains(tables, np.log(theta))
+    max_marginal = decoder == "max-marginal"
+    if max_marginal:
+        scores = scores._replace(
+            rule=np.where(theta > 0, 0.0, -np.inf), chain=np.zeros_like(scores.chain)
+        )
+    probabilities = rule_weights(tables, theta)
+    words, bounds = encode(grammar, treebank), treebank.token_offsets
+    unused_counts = np.zeros(len(theta))
+    for row, n in enumerate(treebank.lengths.tolist()):
+        sentence = words[bounds[row] : bounds[row + 1]]
+        bonus = np.zeros((0, 0))
+        if max_marginal:
+            bonus = np.zeros((n * (n + 1) // 2, tables.n_nonterminals))
+            cfg_inside_outside(
+                sentence, tables, probabilities, 1.0, unused_counts, bonus
+            )
+        yield cfg_best_tree(sentence, tables, scores, next_hop, bonus)[1:]
+
+
+def flat_tree(start, n):
+    """Return label, size and parent of the nodes of a flat tree over n words."""
+    if n == 1:
+        return np.array([start]), np.array([1]), np.array([-1])
+    size = np.ones(n + 1, dtype=int)
+    size[0] = n + 1
+    label, parent = np.full(n + 1, -1), np.zeros(n + 1, dtype=int)
+    label[0], parent[0] = start, -1
+    return label, size, parent
+
+
+def treebank_from_nodes(X, trees, nonterminals):
+    """Make a treebank of trees over the sentences of another.
+
+    Parameters
+    ----------
+    X : Treebank
+        The sentences.
+    trees : list of (label, size, parent)
+        Nodes of each tree in preorder, as :func:`best_trees` gives them.
+    nonterminals : sequence of str
+        Names of the labels.
+
+    Returns
+    -------
+    treebank : Treebank
+    """
+    columns = {
+        name: np.concatenate([np.zeros(0, int), *(tree[i] for tree in trees)])
+        for i, name in enumerate(("label", "size", "parent"))
+    }
+    counts = np.array([len(tree[0]) for tree in trees], dtype=np.int64)
+    node_offsets = offsets(counts)
+    leaves = offsets(columns["size"] == 1)
+    begin = np.repeat(leaves[node_offsets[:-1]], counts)
+    return Treebank.from_columns(
+        **columns,
+        start=leaves[:-1] - begin,
+        stop=leaves[np.arange(len(begin)) + columns["size"]] - begin,
+        node_offsets=node_offsets,
+        token=X.token,
+        token_offsets=X.token_offsets,
+        labels=nonterminals,
+        tokens=X.tokens,
+    )

@@ -1,0 +1,286 @@
+"""Log-loss of trees and sentences under a grammar, and algorithm 1, its minimiser."""
+
+import logging
+import warnings
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from lpcfg_sk.cfg._binary_normal_form import BinomialChains
+from lpcfg_sk.cfg._cfg import CFG
+from lpcfg_sk.cfg._derivations import encode, expected_rule_counts, rules_of_trees
+from lpcfg_sk.cfg._rules import rules_by_lhs
+from lpcfg_sk.exceptions import ConvergenceWarning
+from lpcfg_sk.treebank import ShardedTreebank, Treebank, over_chunks
+
+__all__ = [
+    "EmpiricalRisk",
+    "Minimum",
+    "count_derivable",
+    "minimise",
+    "normalised",
+    "uniform",
+]
+
+_LOGGER = logging.getLogger("lpcfg_sk.cfg")
+
+# A log-loss may rise by rounding, never by more.
+_ROUNDING = 1e-9
+
+
+class Minimum(NamedTuple):
+    """Where one start has ended.
+
+    Attributes
+    ----------
+    theta : ndarray of float64, shape (n_rules,)
+        Probabilities of the rules.
+    binomials : tuple of ndarray of float64, shape (n_rules,)
+        The links of the chains: probabilities to stop at a rule, and to go on.
+    chains : BinomialChains
+        The order of the rules.
+    losses : list of float
+        Log-loss before each iteration and at the end.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        Whether the loss fell by less than `tol`.
+    """
+
+    theta: np.ndarray
+    binomials: tuple
+    chains: BinomialChains
+    losses: list
+    n_iter: int
+    converged: bool
+
+
+def minimise(risk, chains, theta, *, max_iter, tol, verbose=0):
+    """Algorithm 1: expectations, then equation 22, until the loss stops falling.
+
+    Parameters
+    ----------
+    risk : EmpiricalRisk
+        Trees and sentences.
+    chains : BinomialChains
+        Order of the rules, and the margin or the prior.
+    theta : ndarray of float64, shape (n_rules,)
+        Rule probabilities to start from.
+    max_iter : int
+        Largest number of iterations.
+    tol : float or None
+        Stop when the log-loss falls by less than this; None never stops early.
+    verbose : int, default=0
+        Whether to report iterations through :mod:`logging`.
+
+    Returns
+    -------
+    Minimum
+    """
+    binomials = chains.split(theta)
+    # Without sentences the counts do not depend on theta: equation 22 solves it.
+    converged = len(risk.sentences) == 0
+    if converged:
+        binomials = chains.estimate(risk.tree_counts, binomials)
+    losses = []
+    for n_iter in range(max_iter + 1):
+        theta = chains.join(*binomials)
+        loss, counts = risk.expectations(theta)
+        losses.append(loss)
+        if verbose:
+            _LOGGER.info("iteration %d: log-loss %.6f", n_iter, loss)
+        if converged or n_iter == max_iter:
+            break
+        if n_iter > 0:
+            if chains.pseudo_count == 0:
+                _check_fall(*losses[-2:])
+            if tol is not None and losses[-2] - loss < tol:
+                converged = True
+                break
+        binomials = chains.estimate(counts, binomials)
+    return Minimum(theta, binomials, chains, losses, n_iter, converged)
+
+
+def _check_fall(before, after):
+    if after > before + _ROUNDING * abs(before):
+        warnings.warn(
+            f"the log-loss rose from {before:.9g} to {after:.9g}",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+
+
+@dataclass
+class EmpiricalRisk:
+    """The rows of one fit: trees as counts of rules, and sentences.
+
+    Attributes
+    ----------
+    grammar : CFG
+        The rules.
+    tree_counts : ndarray of float64, shape (n_rules,)
+        Weighted counts of the rules in the trees.
+    sentences : Treebank or ShardedTreebank
+        Sentences without a tree.
+    weights : ndarray of float64, shape (n_sentences,)
+        Weights of the sentences.
+    n_samples : float
+        Weight of all rows: the n of the margin n^-s.
+    total_weight : float
+        The same with the discount of the sentences: the loss is a mean over it.
+    n_zero_probability : int
+        Rows that the grammar does not derive, and that are left out.
+    n_jobs : int or None
+        As in joblib.
+    """
+
+    grammar: CFG
+    tree_counts: np.ndarray
+    sentences: Treebank | ShardedTreebank
+    weights: np.ndarray
+    n_samples: float
+    total_weight: float
+    n_zero_probability: int
+    n_jobs: int | None
+
+    @classmethod
+    def from_rows(cls, X, weights, grammar, *, unlabeled_weight=1.0, n_jobs=None):
+        """Count the rules of the trees, and keep the sentences.
+
+        Parameters
+        ----------
+        X : Treebank or ShardedTreebank
+            Trees, sentences, or both.
+        weights : ndarray of float64, shape (n_rows,)
+            Their weights.
+        grammar : CFG
+            The rules. Rows that it does not derive are left out, and counted in a
+            warning.
+        unlabeled_weight : float, default=1.0
+            Weight of a sentence relative to a tree.
+        n_jobs : int, default=None
+            As in joblib.
+
+        Returns
+        -------
+        EmpiricalRisk
+        """
+        tree_counts, derivable, parsed = count_derivable(
+            grammar, X, weights, n_jobs=n_jobs
+        )
+        n_zero_probability = _report_zero_probability(X, grammar, derivable, weights)
+        kept = derivable & (weights > 0)
+        sentence_weights = weights[kept & ~parsed] * unlabeled_weight
+        return cls(
+            grammar=grammar,
+            tree_counts=tree_counts,
+            sentences=X[kept & ~parsed],
+            weights=sentence_weights,
+            n_samples=float(weights[kept].sum()),
+            total_weight=weights[kept & parsed].sum() + sentence_weights.sum(),
+            n_zero_probability=n_zero_probability,
+            n_jobs=n_jobs,
+        )
+
+    def expectations(self, theta):
+        """Empirical log-loss and expected counts under rule probabilities."""
+        log_probabilities, counts = expected_rule_counts(
+            self.grammar, self.sentences, theta, self.weights, n_jobs=self.n_jobs
+        )
+        used = self.tree_counts > 0
+        loss = -float(self.tree_counts[used] @ np.log(theta[used]))
+        loss -= float(self.weights @ log_probabilities)
+        return loss / self.total_weight, counts + self.tree_counts
+
+
+def count_derivable(grammar, X, weights, *, n_jobs=None):
+    """Count the rules of the trees, and find the rows that the grammar derives.
+
+    Parameters
+    ----------
+    grammar : CFG
+        The grammar.
+    X : Treebank or ShardedTreebank
+        Trees, sentences, or both.
+    weights : ndarray of float64, shape (n_rows,)
+        Their weights.
+    n_jobs : int, default=None
+        As in joblib.
+
+    Returns
+    -------
+    tree_counts : ndarray of float64, shape (n_rules,)
+        Weight of the uses of each rule in trees that the grammar derives.
+    derivable, parsed : ndarray of bool, shape (n_rows,)
+        Which rows the grammar derives with any probabilities, and which have a tree.
+    """
+    n_rules = len(grammar.rules)
+
+    def count(treebank, weights):
+        row, rule, derivable = rules_of_trees(grammar, treebank)
+        used = derivable[row]
+        counts = np.bincount(rule[used], weights=weights[row[used]], minlength=n_rules)
+        return counts, derivable, treebank.is_parsed
+
+    parts = zip(*over_chunks(count, X, weights, n_jobs=n_jobs), strict=True)
+    counts, derivable, parsed = parts
+    derivable, parsed = np.concatenate(derivable), np.concatenate(parsed)
+    if not parsed.all():
+        derivable[~parsed] = np.isfinite(
+            expected_rule_counts(
+                grammar,
+                X[~parsed],
+                uniform(grammar),
+                np.zeros((~parsed).sum()),
+                n_jobs=n_jobs,
+            )[0]
+        )
+    return sum(counts), derivable, parsed
+
+
+def normalised(grammar, weights):
+    """Return rule probabilities in proportion to weights."""
+    theta = np.empty(len(weights))
+    for group in rules_by_lhs(grammar.rules).values():
+        theta[group] = weights[group] / weights[group].sum()
+    return theta
+
+
+def uniform(grammar):
+    """Return equal probabilities for the rules of each nonterminal."""
+    return normalised(grammar, np.ones(len(grammar.rules)))
+
+
+def _report_zero_probability(X, grammar, derivable, weights):
+    """Return the number of rows outside the language, with a warning if any."""
+    missing = ~derivable & (weights > 0)
+    n_missing = int(missing.sum())
+    if n_missing == 0:
+        return 0
+    first = int(np.flatnonzero(missing)[0])
+    unknown = _unknown_tokens(grammar, X[missing])
+    hint = f"; unknown terminals: {', '.join(unknown)}" if unknown else ""
+    if not (derivable & (weights > 0)).any():
+        raise ValueError(
+            f"none of the {len(X)} rows is derived by the grammar (start "
+            f"{grammar.start!r}){hint}"
+        )
+    warnings.warn(
+        f"{n_missing} of {len(X)} rows have probability zero under "
+        f"the grammar and were left out, the first is row {first}{hint}",
+        UserWarning,
+        stacklevel=6,
+    )
+    return n_missing
+
+
+def _unknown_tokens(grammar, X, most=5):
+    """Return some tokens that the grammar does not know."""
+    names = {}
+    for treebank in X.chunks():
+        unknown = np.unique(treebank.token[encode(grammar, treebank) < 0])
+        names.update((treebank.tokens[i], None) for i in unknown[:most])
+        if len(names) >= most:
+            break
+    return list(names)[:most]
