@@ -1,7 +1,6 @@
 """Features of inside and outside trees."""
 
-from lpcfg_sk.features._inside import InsideFeatures
 from lpcfg_sk.features._node import Node
-from lpcfg_sk.features._outside import OutsideFeatures
+from lpcfg_sk.features._node_features import InsideFeatures, OutsideFeatures
 
 __all__ = ["InsideFeatures", "Node", "OutsideFeatures"]
