@@ -96,8 +96,8 @@ class _NodeFeatures(
             return chunk.n_nodes, [part[:2] for part in parts], blocks
 
         self.n_nodes_, totals = 0, None
-        for n_nodes, parts, blocks in over_chunks(count, trees):
-            self.n_nodes_ += n_nodes
+        for n_nodes, parts, chunk_blocks in over_chunks(count, trees):
+            self.n_nodes_, blocks = self.n_nodes_ + n_nodes, chunk_blocks
             totals = parts if totals is None else list(map(_add_counts, totals, parts))
         if self.n_nodes_ == 0:
             raise ValueError(

@@ -11,6 +11,7 @@ from lpcfg_sk import InsideFeatures, SpectralLPCFG, Treebank, make_parser
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.spectral import _decomposition
 from lpcfg_sk.spectral._moments import accumulate_moments, add_moments, solve
+from lpcfg_sk.spectral._node_features import NodeFeatures
 from lpcfg_sk.testing import tree_checks
 from lpcfg_sk.treebank import RuleIndex
 from tests.spectral.conftest import STATES, with_features
@@ -245,26 +246,27 @@ def test_nonterminal_without_features_has_one_constant_state():
 
 @pytest.fixture
 def no_dense(monkeypatch):
-    monkeypatch.setattr(_decomposition, "_DENSE_WORK", 0.0)
+    monkeypatch.setattr("lpcfg_sk._svd._DENSE_WORK", 0.0)
 
 
 def decompose(trees, **options):
     index = RuleIndex.from_treebank(trees)
     settings = {"scaling": 5.0, "solver": "arpack", "seed": 0, **options}
-    return _decomposition.decompose(
+    n_labels = len(index.nonterminals)
+    nodes = NodeFeatures.from_blocks(
         trees.blocks["inside"],
         trees.blocks["outside"],
         index.label,
         np.ones(index.n_nodes),
-        np.full(len(index.nonterminals), 4),
-        **settings,
+        n_labels,
     )
+    return _decomposition.decompose(nodes, np.full(n_labels, 4), **settings)
 
 
 @pytest.mark.parametrize("solver", ["arpack", "randomized"])
 def test_sparse_solvers_agree_with_the_dense_one(sampled, solver, monkeypatch):
     dense = decompose(sampled)
-    monkeypatch.setattr(_decomposition, "_DENSE_WORK", 0.0)
+    monkeypatch.setattr("lpcfg_sk._svd._DENSE_WORK", 0.0)
     sparse = decompose(sampled, solver=solver)
     for one, two in zip(dense, sparse, strict=True):
         np.testing.assert_allclose(
@@ -284,7 +286,7 @@ def test_randomized_steps_in_where_arpack_gives_up(sampled, no_dense, monkeypatc
         raise ArpackNoConvergence("too slow", np.zeros(0), np.zeros((0, 0)))
 
     expected = decompose(sampled, solver="randomized", seed=0)
-    monkeypatch.setattr(_decomposition, "svds", give_up)
+    monkeypatch.setattr("lpcfg_sk._svd.svds", give_up)
     for one, two in zip(expected, decompose(sampled, seed=None), strict=True):
         np.testing.assert_array_equal(one.U, two.U)
 
@@ -362,17 +364,11 @@ def test_one_node_of_each_tree_is_biased_where_sizes_differ(finite):
     index = RuleIndex.from_treebank(trees)
     weight = index.node_weight(p / np.diff(index.node_offsets))
     label = index.label
-    projections = _decomposition.decompose(
-        trees.blocks["inside"],
-        trees.blocks["outside"],
-        label,
-        weight,
-        np.array([STATES[a] for a in index.nonterminals]),
-        scaling=None,
-        solver="arpack",
-        seed=None,
-    )
     m = np.array([STATES[a] for a in index.nonterminals])
+    nodes = NodeFeatures.from_blocks(
+        trees.blocks["inside"], trees.blocks["outside"], label, weight, len(m)
+    )
+    projections = _decomposition.decompose(nodes, m)
     y = _decomposition.project(trees.blocks["inside"], label, projections, "inside", m)
     z = _decomposition.project(
         trees.blocks["outside"], label, projections, "outside", m
