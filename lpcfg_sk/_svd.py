@@ -27,7 +27,7 @@ def is_small(shape, k):
     return k >= min(shape) or min(shape) ** 2 * max(shape) <= _DENSE_WORK
 
 
-def leading_triplets(matrix, k, solver, *, start=None, n_iter=10, random_state=None):
+def leading_triplets(matrix, k, solver, *, start=None, random_state=None, **options):
     """Leading singular triplets of a matrix, decreasing.
 
     Parameters
@@ -41,10 +41,11 @@ def leading_triplets(matrix, k, solver, *, start=None, n_iter=10, random_state=N
     start : ndarray, shape (min(matrix.shape),), default=None
         Starting vector of ARPACK; ones by default, so that the result depends on
         nothing but the data.
-    n_iter : int, default=10
-        Iterations of the randomized solver.
     random_state : int, RandomState instance or None, default=None
         For the randomized solver.
+    **options
+        More arguments of scikit-learn's ``randomized_svd``; 10 iterations with a
+        block of 2k vectors by default.
 
     Returns
     -------
@@ -56,13 +57,13 @@ def leading_triplets(matrix, k, solver, *, start=None, n_iter=10, random_state=N
     if solver == "dense":
         return np.linalg.svd(matrix, full_matrices=False)
     if solver == "randomized":
+        options = {"n_oversamples": max(10, k), "n_iter": 10, **options}
         return randomized_svd(
             matrix,
             n_components=k,
-            n_oversamples=max(10, k),
-            n_iter=n_iter,
             power_iteration_normalizer="QR",
             random_state=random_state,
+            **options,
         )
     start = np.ones(min(matrix.shape)) if start is None else start
     u, s, vt = svds(matrix, k=k, v0=start, solver="arpack")

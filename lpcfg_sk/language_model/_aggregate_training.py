@@ -6,8 +6,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from lpcfg_sk._kernels._aggregate import pair_probabilities
-from lpcfg_sk.pivot._cca import cca
-from lpcfg_sk.pivot._decomposition import anchor_posteriors, conditional_means
+from lpcfg_sk.pivot import anchor_posteriors, cca, conditional_means
 
 # Standard deviation of the log-normal noise on the unigram that starts plain EM.
 _INIT_NOISE = 0.1

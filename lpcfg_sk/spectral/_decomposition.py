@@ -16,7 +16,7 @@ from lpcfg_sk._kernels._moments import active_columns, local_rows, project_rows
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._svd import is_small, leading_triplets
 
-__all__ = ["Projection", "decompose", "local_features", "project"]
+__all__ = ["Projection", "decompose", "project", "project_label"]
 
 #: Features of a nonterminal that are decomposed in memory; more are read from files
 #: once for each product with them.
@@ -141,7 +141,7 @@ def _decompose_label(parts, factors, n_vectors, scales, solver, seed):
     for part in parts():
         share = part.weight / max(total, np.finfo(float).tiny)
         phi, psi = (
-            _scaled(local_features(block, part.rows, c), scale)
+            _scaled(_local(block, part.rows, c), scale)
             for block, c, scale in zip(
                 (part.inside, part.outside), columns, scales, strict=True
             )
@@ -200,11 +200,7 @@ def project(block, label, projections, side, m):
         if not len(projection.singular_values):
             vectors[rows, 0] = 1.0
             continue
-        if side == "inside":
-            columns, weights = projection.inside, projection.U[:, : m[a]]
-        else:
-            columns = projection.outside
-            weights = projection.V[:, : m[a]] / projection.singular_values[: m[a]]
+        columns, weights = _weights(projection, side, m[a])
         position[columns] = np.arange(len(columns), dtype=np.int32)
         project_rows(
             block.indptr,
@@ -212,27 +208,56 @@ def project(block, label, projections, side, m):
             block.data,
             rows,
             position,
-            np.ascontiguousarray(weights),
+            weights,
             vectors,
         )
         position[columns] = -1
     return vectors
 
 
-def local_features(block, rows, columns):
-    """Return some rows of a CSR matrix over some of its columns.
+def project_label(nodes, projection, m):
+    """Project the features of the nodes of one nonterminal.
 
     Parameters
     ----------
-    block : CSR matrix
-        Features.
-    rows, columns : ndarray of int64
-        What to take; `columns` increase.
+    nodes : LabelNodes
+        The nodes.
+    projection : Projection
+        That of the nonterminal, with at least m vectors.
+    m : int
+        Number of leading singular vectors to use.
 
     Returns
     -------
-    local : CSR matrix of float64, shape (len(rows), len(columns))
+    features : pair of CSR matrix of float64
+        Inside and outside features of the nodes, over the columns of `projection`.
+    vectors : pair of ndarray of float64, shape (n_nodes, m)
+        Their projections, as in :func:`project`.
     """
+    features, vectors = [], []
+    for side in ("inside", "outside"):
+        columns, weights = _weights(projection, side, m)
+        local = _local(getattr(nodes, side), nodes.rows, columns)
+        everything = np.arange(len(nodes.rows)), np.arange(len(columns), dtype=np.int32)
+        projected = np.empty((len(nodes.rows), m))
+        project_rows(
+            local.indptr, local.indices, local.data, *everything, weights, projected
+        )
+        features.append(local)
+        vectors.append(projected)
+    return features, vectors
+
+
+def _weights(projection, side, m):
+    """Return the columns of one side and the weights of the first m vectors."""
+    if side == "inside":
+        return projection.inside, np.ascontiguousarray(projection.U[:, :m])
+    weights = projection.V[:, :m] / projection.singular_values[:m]
+    return projection.outside, np.ascontiguousarray(weights)
+
+
+def _local(block, rows, columns):
+    """Return some rows of a CSR matrix over some of its columns, in float64."""
     position = np.full(block.shape[1], -1, dtype=np.int32)
     position[columns] = np.arange(len(columns), dtype=np.int32)
     indptr, indices, data = local_rows(
