@@ -8,6 +8,8 @@ __all__ = ["is_small", "leading_triplets"]
 
 #: Below this many multiplications a dense SVD is quicker than ARPACK.
 _DENSE_WORK = 2e7
+#: Enough for singular vectors that agree with those of ARPACK.
+_ITERATIONS = {"n_iter": 10, "power_iteration_normalizer": "QR"}
 
 
 def is_small(shape, k):
@@ -44,8 +46,8 @@ def leading_triplets(matrix, k, solver, *, start=None, random_state=None, **opti
     random_state : int, RandomState instance or None, default=None
         For the randomized solver.
     **options
-        More arguments of scikit-learn's ``randomized_svd``; 10 iterations with a
-        block of 2k vectors by default.
+        Arguments of scikit-learn's ``randomized_svd``; many iterations with a block
+        of 2k vectors by default.
 
     Returns
     -------
@@ -57,13 +59,11 @@ def leading_triplets(matrix, k, solver, *, start=None, random_state=None, **opti
     if solver == "dense":
         return np.linalg.svd(matrix, full_matrices=False)
     if solver == "randomized":
-        options = {"n_oversamples": max(10, k), "n_iter": 10, **options}
         return randomized_svd(
             matrix,
             n_components=k,
-            power_iteration_normalizer="QR",
             random_state=random_state,
-            **options,
+            **{"n_oversamples": max(10, k), **_ITERATIONS, **options},
         )
     start = np.ones(min(matrix.shape)) if start is None else start
     u, s, vt = svds(matrix, k=k, v0=start, solver="arpack")

@@ -133,6 +133,7 @@ def cca(Q, n_components, *, kappa=0.0, svd_solver="auto", random_state=None):
             random_state=random_state,
             n_oversamples=max(32, k // 4),
             n_iter=4,
+            power_iteration_normalizer="LU",
         )
     U, S, V = U[:, :k], S[:k], Vt[:k].T
     rank = int(np.sum(S > S[:1] * size * np.finfo(U.dtype).eps))

@@ -193,6 +193,33 @@ def test_moments_of_parts_add_to_those_of_the_whole(sampled):
         add_moments(whole, whole._replace(n_states=m + 1))
 
 
+@pytest.mark.slow_without_jit
+def test_chunks_of_memory_add_up(sampled, monkeypatch):
+    whole = SpectralLPCFG(m=2).fit(sampled)
+    monkeypatch.setattr("lpcfg_sk.treebank._treebank._CHUNK_SIZE", 500)
+    assert len(sampled.chunk_offsets) > 3
+    for n_jobs in (None, 2):
+        parts = SpectralLPCFG(m=2, n_jobs=n_jobs).fit(sampled)
+        np.testing.assert_array_equal(
+            parts.projections_["A"].U, whole.projections_["A"].U
+        )
+        for one, two in zip(whole.grammar_.arrays, parts.grammar_.arrays, strict=True):
+            np.testing.assert_allclose(two, one, rtol=SUM, atol=SUM)
+    one = SpectralLPCFG(m=2, node_sampling="one", random_state=0).fit(sampled)
+    assert sum(one.counts_.values()) == len(sampled)
+
+
+def test_rules_are_numbered_once(monkeypatch):
+    built = []
+    build = RuleIndex._build
+    monkeypatch.setattr(
+        RuleIndex, "_build", lambda trees: built.append(trees) or build(trees)
+    )
+    trees = with_features(Treebank(["(S (A x) (S (A y) (A y)))", "(S (A x) (A y))"]))
+    SpectralLPCFG(m=2).fit(trees)
+    assert len(built) == 1
+
+
 # -- numbers of states --------------------------------------------------------------
 
 
