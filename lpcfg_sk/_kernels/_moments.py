@@ -1,9 +1,14 @@
 """Projection of node features and the moments of projected nodes."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 __all__ = [
+    "RuleMeans",
+    "RuleNodes",
+    "RuleSums",
     "active_columns",
     "leaf_sums",
     "local_rows",
@@ -14,6 +19,60 @@ __all__ = [
 
 #: Nodes whose products are formed before one matrix product takes them all.
 _BLOCK = 256
+
+
+class RuleNodes(NamedTuple):
+    """The nodes of binary rules.
+
+    Attributes
+    ----------
+    order : ndarray of int64
+        Nodes sorted by rule.
+    rule_start : ndarray of int64, shape (n_rules + 1,)
+        Rule r has the nodes ``order[rule_start[r]:rule_start[r + 1]]``.
+    left, right : ndarray of int64, shape (n_nodes,)
+        Children of each node.
+    weight : ndarray of float64, shape (n_nodes,)
+        Weight of each node.
+    """
+
+    order: np.ndarray
+    rule_start: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    weight: np.ndarray
+
+
+class RuleSums(NamedTuple):
+    """Sums over the nodes of each rule, rule after rule.
+
+    Attributes
+    ----------
+    first : ndarray of float64
+        Σ wz, Σ wy, Σ wy'.
+    second : ndarray of float64
+        Σ wzyᵀ, Σ wzy'ᵀ, Σ wyy'ᵀ.
+    third : ndarray of float64
+        Σ wz⊗y⊗y'.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    third: np.ndarray
+
+
+class RuleMeans(NamedTuple):
+    """Mean vectors of the three nonterminals of each rule.
+
+    Attributes
+    ----------
+    parent, left, right : ndarray of float64, shape (n_rules, m)
+        Of z at the parent, of y at its children.
+    """
+
+    parent: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -118,23 +177,7 @@ def project_rows(indptr, indices, data, rows, number, weights, out):
 
 
 @njit(nogil=True, cache=True)
-def rule_sums(
-    begin,
-    end,
-    order,
-    rule_start,
-    left,
-    right,
-    weight,
-    inside,
-    outside,
-    m_parent,
-    m_left,
-    m_right,
-    first,
-    second,
-    third,
-):
+def rule_sums(begin, end, nodes, inside, outside, shapes, sums):
     """Sums of products of projected vectors over the nodes of each rule.
 
     Rule r, with m_a, m_b, m_c states, sums over its nodes i, with children j and
@@ -145,28 +188,23 @@ def rule_sums(
     ----------
     begin, end : int
         The rules to do.
-    order : ndarray of int64
-        Nodes sorted by rule.
-    rule_start : ndarray of int64
-        Rule r has the nodes ``order[rule_start[r]:rule_start[r + 1]]``.
-    left, right : ndarray of int64
-        Children of each node.
-    weight : ndarray of float64
-        Weight of each node.
+    nodes : RuleNodes
+        The nodes of all rules.
     inside, outside : ndarray of float64, shape (n_nodes, m)
         Projected vectors.
-    m_parent, m_left, m_right : ndarray of int64
-        Numbers of states of each rule's nonterminals.
-    first, second, third : ndarray of float64
-        Outputs for these rules, end to end: (Σ wz, Σ wy, Σ wy'),
-        (Σ wzyᵀ, Σ wzy'ᵀ, Σ wyy'ᵀ) and Σ wz⊗y⊗y'. The first two start at zero.
+    shapes : ndarray of int64, shape (n_rules, 3)
+        Numbers of states (m_a, m_b, m_c) of all rules.
+    sums : RuleSums
+        Output for the rules to do. Its `first` and `second` start at zero.
     """
+    order, rule_start, left, right, weight = nodes
+    first, second, third = sums
     widest_a, widest_b, widest_c, widest = 1, 1, 1, 1
     for r in range(begin, end):
-        widest_a = max(widest_a, m_parent[r])
-        widest_b = max(widest_b, m_left[r])
-        widest_c = max(widest_c, m_right[r])
-        widest = max(widest, m_left[r] * m_right[r])
+        widest_a = max(widest_a, shapes[r, 0])
+        widest_b = max(widest_b, shapes[r, 1])
+        widest_c = max(widest_c, shapes[r, 2])
+        widest = max(widest, shapes[r, 1] * shapes[r, 2])
     z_buffer = np.empty(_BLOCK * widest_a)
     u_buffer = np.empty(_BLOCK * widest_b)
     y_buffer = np.empty(_BLOCK * widest_b)
@@ -175,7 +213,7 @@ def rule_sums(
     product_buffer = np.empty(widest_a * widest)
     at1, at2, at3 = 0, 0, 0
     for r in range(begin, end):
-        ma, mb, mc = m_parent[r], m_left[r], m_right[r]
+        ma, mb, mc = shapes[r, 0], shapes[r, 1], shapes[r, 2]
         sum_z = first[at1 : at1 + ma]
         sum_y = first[at1 + ma : at1 + ma + mb]
         sum_x = first[at1 + ma + mb : at1 + ma + mb + mc]
@@ -235,7 +273,7 @@ def leaf_sums(entry, weight, outside, lex_label, n_states, lex_offset, out):
     Parameters
     ----------
     entry : ndarray of int32
-        Lexical rule of each node, -1 for nodes that are no leaves.
+        Lexical rule of each node, -1 for nodes that are not leaves.
     weight : ndarray of float64
         Weight of each node.
     outside : ndarray of float64, shape (n_nodes, m)
@@ -259,20 +297,7 @@ def leaf_sums(entry, weight, outside, lex_label, n_states, lex_offset, out):
 
 
 @njit(nogil=True, cache=True)
-def smooth_rules(
-    count,
-    strength,
-    m_parent,
-    m_left,
-    m_right,
-    parent_mean,
-    left_mean,
-    right_mean,
-    first,
-    second,
-    third,
-    divisor,
-):
+def smooth_rules(count, strength, shapes, means, sums, divisor):
     """Turn sums over the nodes of rules into smoothed tensors, in place.
 
     With n = ``count[r]``, λ = √n / (strength + √n) and means E of the sums,
@@ -281,24 +306,24 @@ def smooth_rules(
 
     Parameters
     ----------
-    count : ndarray of float64
+    count : ndarray of float64, shape (n_rules,)
         Number of nodes of each rule.
     strength : float
         The constant C; 0 means no smoothing.
-    m_parent, m_left, m_right : ndarray of int64
-        Numbers of states of each rule's nonterminals.
-    parent_mean, left_mean, right_mean : ndarray of float64, shape (n_rules, m)
+    shapes : ndarray of int64, shape (n_rules, 3)
+        Numbers of states (m_a, m_b, m_c) of each rule.
+    means : RuleMeans
         Mean vectors of the three nonterminals.
-    first, second : ndarray of float64
-        As `rule_sums` leaves them.
-    third : ndarray of float64
-        As `rule_sums` leaves it; overwritten.
-    divisor : ndarray of float64
+    sums : RuleSums
+        As :func:`rule_sums` leaves them; `third` is overwritten.
+    divisor : ndarray of float64, shape (n_rules,)
         Number of nodes of each rule's parent nonterminal.
     """
+    first, second, third = sums
+    parent_mean, left_mean, right_mean = means
     at1, at2, at3 = 0, 0, 0
     for r in range(len(count)):
-        ma, mb, mc = m_parent[r], m_left[r], m_right[r]
+        ma, mb, mc = shapes[r, 0], shapes[r, 1], shapes[r, 2]
         z = first[at1 : at1 + ma]
         y = first[at1 + ma : at1 + ma + mb]
         x = first[at1 + ma + mb : at1 + ma + mb + mc]

@@ -5,6 +5,8 @@ from numba import njit
 
 from lpcfg_sk._kernels._math import REASSOC
 
+__all__ = ["rule_gradient", "rule_mixture"]
+
 # Events whose products of child vectors are held at once.
 _BLOCK = 64
 
@@ -13,9 +15,23 @@ _BLOCK = 64
 def rule_gradient(outside, left, right, weight, t, gradient):
     """Gradient of sum_n w_n log sum_h t[h1, h2, h3] s_n[h1] r_n[h2] r'_n[h3].
 
-    The vectors of event n are ``outside[n]``, ``left[n]`` and ``right[n]``; `t` and
-    `gradient`, which is overwritten, have the shape (m1, m2 * m3).  Returns the value
-    and the weight of the events of positive probability.
+    Parameters
+    ----------
+    outside, left, right : ndarray of float64, shapes (n, m1), (n, m2) and (n, m3)
+        Vectors s, r and r' of each event.
+    weight : ndarray of float64, shape (n,)
+        Weight w of each event.
+    t : ndarray of float64, shape (m1, m2 * m3)
+        Mixture weights.
+    gradient : ndarray of float64, shape (m1, m2 * m3)
+        Overwritten by the gradient.
+
+    Returns
+    -------
+    value : float
+        The sum over events of positive probability.
+    mass : float
+        Weight of these events.
     """
     n_events, m1 = outside.shape
     m2, m3 = left.shape[1], right.shape[1]
@@ -61,8 +77,27 @@ def rule_gradient(outside, left, right, weight, t, gradient):
 def rule_mixture(outside, left, right, weight, start, tol, max_iter):
     """Maximise the concave objective of `rule_gradient` over distributions t, by EM.
 
-    Stops when further iterations can add no more than `tol` to the mean of the
-    objective.  Returns t, the number of iterations, and that bound.
+    Parameters
+    ----------
+    outside, left, right : ndarray of float64, shapes (n, m1), (n, m2) and (n, m3)
+        Vectors of each event.
+    weight : ndarray of float64, shape (n,)
+        Weight of each event.
+    start : ndarray of float64, shape (m1, m2 * m3)
+        First guess of t.
+    tol : float
+        Ends when further iterations can add no more to the mean of the objective.
+    max_iter : int
+        Most iterations.
+
+    Returns
+    -------
+    t : ndarray of float64, shape (m1, m2 * m3)
+        Mixture weights.
+    n_iter : int
+        Number of iterations.
+    gap : float
+        What further iterations can add at most.
     """
     t = start.copy()
     gradient = np.empty_like(t)

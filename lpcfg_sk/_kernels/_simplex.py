@@ -5,12 +5,30 @@ from numba import njit
 
 from lpcfg_sk._kernels._math import REASSOC
 
+__all__ = ["frank_wolfe", "pairwise"]
+
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)
 def frank_wolfe(G, B, tol, max_iter, out):
     """Frank-Wolfe with exact line search for each row of B, from the best vertex.
 
-    Stops at a duality gap of ``tol``.  Returns the largest gap left.
+    Parameters
+    ----------
+    G : ndarray of float64, shape (m, m)
+        Gram matrix of the vertices.
+    B : ndarray of float64, shape (n, m)
+        Products of each point with the vertices.
+    tol : float
+        Duality gap at which a point is done.
+    max_iter : int
+        Most steps per point.
+    out : ndarray of float64, shape (n, m)
+        Overwritten by the weights of the vertices.
+
+    Returns
+    -------
+    gap : float
+        Largest duality gap left.
     """
     m = G.shape[0]
     gradient = np.empty(m)
@@ -59,8 +77,25 @@ def pairwise(G, B, tol, max_iter, out):
     """Pairwise (SMO) steps with second-order choice of the pair for each row of B.
 
     One step moves weight between two vertices; the receiving one has the lowest
-    gradient, the giving one promises the largest decrease.  Stops at a duality gap
-    of ``tol``.  Returns the largest gap left.
+    gradient, the giving one promises the largest decrease.
+
+    Parameters
+    ----------
+    G : ndarray of float64, shape (m, m)
+        Gram matrix of the vertices.
+    B : ndarray of float64, shape (n, m)
+        Products of each point with the vertices.
+    tol : float
+        Duality gap at which a point is done.
+    max_iter : int
+        Most steps per point.
+    out : ndarray of float64, shape (n, m)
+        Overwritten by the weights of the vertices.
+
+    Returns
+    -------
+    gap : float
+        Largest duality gap left.
     """
     m = G.shape[0]
     gradient = np.empty(m)

@@ -1,8 +1,7 @@
 """Features of inside and outside trees."""
 
-from lpcfg_sk.features._inside import InsideFeatures
 from lpcfg_sk.features._node import Node
-from lpcfg_sk.features._outside import OutsideFeatures
+from lpcfg_sk.features._node_features import InsideFeatures, OutsideFeatures
 from lpcfg_sk.features._productions import Productions
 
 __all__ = ["InsideFeatures", "Node", "OutsideFeatures"]

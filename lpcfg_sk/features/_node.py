@@ -1,3 +1,8 @@
+"""A node of a binary tree, as template callables see it."""
+
+__all__ = ["Node"]
+
+
 class Node:
     """A node of a binary tree, as template callables see it.
 

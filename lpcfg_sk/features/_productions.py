@@ -1,19 +1,28 @@
-from functools import reduce
+"""Symbols and rules of the trees that features are learnt from, numbered."""
+
 from typing import NamedTuple
 
 import numpy as np
 
 from lpcfg_sk._kernels._features import first_other_head
 from lpcfg_sk._ragged import find_keys
-from lpcfg_sk.treebank import SymbolTable
-from lpcfg_sk.treebank._heads import head_token
-from lpcfg_sk.treebank._sharded import map_shards
+from lpcfg_sk.treebank import (
+    RuleIndex,
+    RuleTable,
+    SymbolTable,
+    head_token,
+    lexical_keys,
+    over_chunks,
+    rule_keys,
+)
+
+__all__ = ["NodeColumns", "Productions"]
 
 
 class NodeColumns(NamedTuple):
     """What templates read of the nodes of a treebank.
 
-    All arrays have one entry a node and hold the ids of the fitted
+    All arrays have one entry per node and hold the ids of the fitted
     :class:`Productions`; -1 stands for "none" and for "unknown".
 
     Attributes
@@ -45,52 +54,30 @@ class NodeColumns(NamedTuple):
 
 
 class Productions:
-    """The symbols and rules of a treebank, numbered.
+    """The symbols and rules of trees, numbered.
 
-    Rules a → b c come first (``0 .. n_rules - 1``), rules a → x after them.
+    Rules a → b c come first (``0 .. n_rules - 1``), rules a → x after them. Symbols
+    have the ids of the treebank, rules are sorted by the ids of their symbols.
 
     Parameters
     ----------
-    treebank : Treebank
-        Binary trees.
+    X : Treebank or ShardedTreebank
+        Binary trees; sentences without a tree are left out.
     """
 
-    def __init__(self, treebank):
-        self.labels = SymbolTable(treebank.labels.strings)
-        self.words = SymbolTable(treebank.words.strings)
-        self.rule_keys, self.lexical_keys = self._used(treebank)
-
-    @classmethod
-    def of_shards(cls, X, n_jobs=None):
-        """Number the symbols and rules of all shards.
-
-        Parameters
-        ----------
-        X : ShardedTreebank
-            Binary trees.
-        n_jobs : int, default=None
-            Number of shards to look at together.
-
-        Returns
-        -------
-        productions : Productions
-        """
-        labels, words = {}, {}
-        for part in map_shards(_symbols, X, n_jobs=n_jobs):
-            labels.update(dict.fromkeys(part[0]))
-            words.update(dict.fromkeys(part[1]))
-        made = cls.__new__(cls)
-        made.labels, made.words = SymbolTable(labels), SymbolTable(words)
-        parts = map_shards(made._used, X, n_jobs=n_jobs)
-        made.rule_keys, made.lexical_keys = reduce(
-            lambda one, two: tuple(map(np.union1d, one, two)), parts
+    def __init__(self, X):
+        labels, words, tables = {}, {}, []
+        for chunk_labels, chunk_words, table in over_chunks(_symbols_and_rules, X):
+            labels.update(dict.fromkeys(chunk_labels))
+            words.update(dict.fromkeys(chunk_words))
+            if table is not None:
+                tables.append(table)
+        self.labels, self.words = SymbolTable(labels), SymbolTable(words)
+        keys = [self._keys(table) for table in tables]
+        self.rule_keys, self.lexical_keys = (
+            np.unique(np.concatenate([part[kind] for part in keys] or [_NO_KEYS]))
+            for kind in range(2)
         )
-        return made
-
-    def _used(self, treebank):
-        """Keys of the rules that occur."""
-        rules, entries = self._keys(treebank, _links(treebank))
-        return np.unique(rules[rules >= 0]), np.unique(entries[entries >= 0])
 
     @property
     def n_rules(self):
@@ -106,27 +93,39 @@ class Productions:
         Parameters
         ----------
         treebank : Treebank
-            Binary trees.
+            Binary trees, at least one; sentences without a tree have no nodes.
 
         Returns
         -------
         columns : NodeColumns
         """
-        up, left, right = links = _links(treebank)
-        rules, entries = self._keys(treebank, links)
-        production = find_keys(self.rule_keys, rules)
+        treebank = _parsed_rows(treebank)
+        index = RuleIndex.from_treebank(treebank)
+        rules, entries = self._keys(index)
+        rule = find_keys(self.rule_keys, rules)
         entry = find_keys(self.lexical_keys, entries)
-        found = entry >= 0
-        production[found] = entry[found] + self.n_rules
-        label = self._label_ids(treebank)
-        is_right = np.zeros(treebank.n_nodes, dtype=bool)
-        is_right[right[right >= 0]] = True
-        n_nodes = np.diff(treebank.node_offsets)
+        entry[entry >= 0] += self.n_rules
+        inner = np.flatnonzero(index.rule >= 0)
+        leaf = np.flatnonzero(index.entry >= 0)
+        production = np.empty(index.n_nodes, dtype=np.int64)
+        production[inner] = rule[index.rule[inner]]
+        production[leaf] = entry[index.entry[leaf]]
+        label = self._label_ids(index)[index.label]
+        n_nodes = np.diff(index.node_offsets)
+        up = np.where(
+            index.parent >= 0,
+            index.parent + np.repeat(index.node_offsets[:-1], n_nodes),
+            -1,
+        )
+        left, right = np.full((2, index.n_nodes), -1, dtype=np.int64)
+        left[inner] = inner + 1
+        right[inner] = inner + 1 + index.size[inner + 1]
+        is_right = np.zeros(index.n_nodes, dtype=bool)
+        is_right[right[inner]] = True
         first_token = np.repeat(treebank.token_offsets[:-1], n_nodes)
         length = np.repeat(np.diff(treebank.token_offsets), n_nodes)
         head = head_token(treebank) + first_token
         tag = np.full(treebank.n_tokens + 1, -1, dtype=np.int64)
-        leaf = left < 0
         tag[first_token[leaf] + treebank.start[leaf]] = label[leaf]
         return NodeColumns(
             label=label,
@@ -157,44 +156,34 @@ class Productions:
         a, x = divmod(key, len(self.words))
         return self.labels[a], self.words[x], None
 
-    def _label_ids(self, treebank):
-        mapping = np.append(treebank.labels.map_to(self.labels), -1)
-        return mapping[treebank.label].astype(np.int64)
+    def _label_ids(self, table):
+        return SymbolTable(table.nonterminals).map_to(self.labels).astype(np.int64)
 
-    def _keys(self, treebank, links):
-        """One integer for the rule at each node, -1 where a symbol is unknown."""
-        _, left, right = links
-        label = self._label_ids(treebank)
-        rules = np.full(treebank.n_nodes, -1, dtype=np.int64)
-        inner = np.flatnonzero(left >= 0)
-        a, b, c = label[inner], label[left[inner]], label[right[inner]]
-        known = (a >= 0) & (b >= 0) & (c >= 0)
-        n = len(self.labels)
-        rules[inner[known]] = ((a * n + b) * n + c)[known]
-        entries = np.full(treebank.n_nodes, -1, dtype=np.int64)
-        leaf = np.flatnonzero(left < 0)
-        mapping = np.append(treebank.words.map_to(self.words), -1).astype(np.int64)
-        # The k-th leaf of a tree is its k-th token: leaves in preorder are tokens
-        # in order, except those of sentences without a tree.
-        parsed = np.repeat(treebank.is_parsed, treebank.lengths)
-        x = mapping[treebank.word[parsed]]
-        a = label[leaf]
-        known = (a >= 0) & (x >= 0)
-        entries[leaf[known]] = (a * len(self.words) + x)[known]
-        return rules, entries
+    def _keys(self, table):
+        """Return the keys of a table's rules, -1 where a symbol is unknown."""
+        label = self._label_ids(table)
+        word = SymbolTable(table.words).map_to(self.words)
+        rules = (table.rule_parent, table.rule_left, table.rule_right)
+        return (
+            rule_keys(*(label[ids] for ids in rules), len(self.labels)),
+            # Sorted by label first, unlike the entries of the table.
+            lexical_keys(label[table.lex_label], word[table.lex_word], len(self.words)),
+        )
 
 
-def _symbols(treebank):
-    return treebank.labels.strings, treebank.words.strings
+_NO_KEYS = np.zeros(0, dtype=np.int64)
 
 
-def _links(treebank):
-    """Positions of the parent and of the two children of each node."""
-    offset = np.repeat(treebank.node_offsets[:-1], np.diff(treebank.node_offsets))
-    up = np.where(treebank.parent >= 0, treebank.parent + offset, -1)
-    inner = np.flatnonzero(treebank.size > 1)
-    left = np.full(treebank.n_nodes, -1, dtype=np.int64)
-    right = left.copy()
-    left[inner] = inner + 1
-    right[inner] = inner + 1 + treebank.size[inner + 1]
-    return up.astype(np.int64), left, right
+def _parsed_rows(treebank):
+    if treebank.is_parsed.all():
+        return treebank
+    return treebank.without_blocks()[treebank.is_parsed]
+
+
+def _symbols_and_rules(treebank):
+    """Return labels, words and the rules of a chunk, None without trees."""
+    table = None
+    if treebank.n_nodes:
+        index = RuleIndex.from_treebank(_parsed_rows(treebank))
+        table = RuleTable(**index.table())
+    return treebank.labels.strings, treebank.words.strings, table

@@ -6,8 +6,11 @@ of a node. Every key holds the label of the node, as the paper's Ω^a needs.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
+
+__all__ = ["INSIDE_TEMPLATES", "OUTSIDE_TEMPLATES", "FeatureNames"]
 
 #: Larger than any span; keys ``label * WIDTHS + width`` stay below 2**63.
 WIDTHS = np.int64(1) << 31
@@ -18,7 +21,7 @@ class _Template(ABC):
 
     @abstractmethod
     def keys(self, nodes, productions):
-        """Return one int64 key a node, -1 for none."""
+        """Return one int64 key per node, -1 for none."""
 
     @abstractmethod
     def name(self, key, productions):
@@ -234,3 +237,41 @@ OUTSIDE_TEMPLATES = {
     "left": _Width("before", inner_only=False),
     "right": _Width("after", inner_only=False),
 }
+
+
+class FeatureNames(Sequence):
+    """Readable names of the columns of a block, each made when it is asked for.
+
+    Parameters
+    ----------
+    prefixes : list of str
+        What the names of each template's features begin with.
+    templates : list
+        Named templates, or None for callables, whose keys are names.
+    vocabularies : list
+        Keys of each template's features.
+    productions : Productions
+        The ids that keys are made of.
+    """
+
+    def __init__(self, prefixes, templates, vocabularies, productions):
+        self._prefixes = prefixes
+        self._templates = templates
+        self._vocabularies = vocabularies
+        self._productions = productions
+        self._ends = np.cumsum([len(keys) for keys in vocabularies])
+
+    def __len__(self):
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def __getitem__(self, column):
+        if isinstance(column, slice):
+            return [self[i] for i in range(*column.indices(len(self)))]
+        if not -len(self) <= column < len(self):
+            raise IndexError(f"column {column} of {len(self)} features")
+        column %= len(self)
+        part = int(np.searchsorted(self._ends, column, side="right"))
+        keys, template = self._vocabularies[part], self._templates[part]
+        key = keys[column - int(self._ends[part]) + len(keys)]
+        name = key if template is None else template.name(key, self._productions)
+        return f"{self._prefixes[part]}{name}"

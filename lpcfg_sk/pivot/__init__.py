@@ -1,15 +1,15 @@
 """Provably correct learning by pivot features (Cohen and Collins, 2014)."""
 
-from lpcfg_sk.pivot._anchors import fast_anchor_words
-from lpcfg_sk.pivot._cca import CCA, cca
 from lpcfg_sk.pivot._decomposition import (
+    CCA,
     PivotDecomposition,
     anchor_posteriors,
+    cca,
     conditional_means,
     pivot_decomposition,
 )
 from lpcfg_sk.pivot._pivot_lpcfg import PivotLPCFG
-from lpcfg_sk.pivot._simplex import simplex_least_squares
+from lpcfg_sk.pivot._simplex import fast_anchor_words, simplex_least_squares
 
 __all__ = [
     "CCA",

@@ -1,19 +1,26 @@
+"""Learning by pivots: latent states of nodes, counts of rules, grammar."""
+
 import sys
 from numbers import Integral, Real
 
 import numpy as np
 
 from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
-from lpcfg_sk.lpcfg import RuleIndex, coarse_pcfg
-from lpcfg_sk.lpcfg._maximization import Layout, grammar_of_parameters, maximize
-from lpcfg_sk.lpcfg._rules import requested_states, weighted_trees
-from lpcfg_sk.pivot._rules import expected_counts
-from lpcfg_sk.pivot._states import PivotOptions, node_states
-from lpcfg_sk.spectral._decomposition import decompose, project
-from lpcfg_sk.treebank import check_treebank
+from lpcfg_sk.lpcfg import (
+    Layout,
+    coarse_pcfg,
+    grammar_of_parameters,
+    maximize,
+    requested_states,
+)
+from lpcfg_sk.pivot._node_states import PivotOptions, node_states
+from lpcfg_sk.pivot._rule_counts import latent_rule_counts
+from lpcfg_sk.spectral import SIDES, NodeFeatures, decompose
+from lpcfg_sk.treebank import RuleIndex, count_rules, over_chunks, weighted_trees
 
-_BLOCKS = ("inside", "outside")
+__all__ = ["PivotLPCFG"]
 
 
 class PivotLPCFG(BaseLPCFG):
@@ -39,7 +46,7 @@ class PivotLPCFG(BaseLPCFG):
         value decomposition (a smoothed CCA).
     anchor_min_count : float, default=20.0
         Least number of nodes that have a feature if it is to be a pivot; lowered for
-        nonterminals with fewer than two such features a state.
+        nonterminals with fewer than two such features per state.
     prior : float, default=5.0
         Number of nodes by which the posterior p(h | f) of each feature is drawn
         towards p(h).
@@ -194,9 +201,10 @@ class PivotLPCFG(BaseLPCFG):
 
         Parameters
         ----------
-        X : Treebank
+        X : Treebank or ShardedTreebank
             Binary trees that carry the blocks of :class:`InsideFeatures` and
-            :class:`OutsideFeatures`.
+            :class:`OutsideFeatures`. Of shards, memory holds the rules at all nodes;
+            features and what is known of states go to temporary files.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_trees,), default=None
@@ -206,74 +214,55 @@ class PivotLPCFG(BaseLPCFG):
         -------
         self : object
         """
-        X, tree_weight = weighted_trees(X, sample_weight, self)
-        check_treebank(X, estimator=self, blocks=_BLOCKS)
-        index = RuleIndex.from_treebank(X)
-        weight = index.node_weight(tree_weight)
-        counts = index.label_counts(tree_weight)
-        states = self._find_states(X, index, weight, counts)
-        self._say(
-            f"{states.n_states.sum()} states of {len(states.n_states)} nonterminals"
-        )
-        layout = Layout.build(index, states.n_states)
-        estimates, self.n_iter_, self.converged_ = expected_counts(
-            index,
-            layout,
-            states,
-            weight,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-        )
-        self._say(f"{index.n_rules} rules, {self.n_iter_} iterations")
-        totals = maximize(index, layout, estimates, smoothing=self.smoothing)
-        grammar = grammar_of_parameters(
-            index,
-            layout,
-            estimates,
-            totals,
-            weight=tree_weight,
-            alpha=self.lexicon_alpha,
-        )
-        coarse = coarse_pcfg(index, weight=tree_weight, alpha=self.lexicon_alpha)
-        self._set_model(grammar, coarse, X)
-        names = X.block_names["inside"]
+        X, weight = weighted_trees(X, sample_weight, self, blocks=SIDES)
+        rules = count_rules(X, weight, estimator=self, n_jobs=self.n_jobs)
+        # What a corpus of several chunks leaves for later steps goes to files.
+        with Spool(on_disk=len(X.chunk_offsets) > 2) as spool:
+            nodes = NodeFeatures.from_corpus(
+                X, (weight,), rules, spool, estimator=self, n_jobs=self.n_jobs
+            )
+            index = _corpus_index(X, rules, n_jobs=self.n_jobs)
+            states = self._find_states(nodes, index)
+            self._say(
+                f"{states.n_states.sum()} states of {len(states.n_states)} nonterminals"
+            )
+            layout = Layout.build(rules, states.n_states)
+            counts, self.n_iter_, self.converged_ = latent_rule_counts(
+                index,
+                layout,
+                states,
+                index.node_weight(weight),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                n_jobs=self.n_jobs,
+            )
+        self._say(f"{rules.n_rules} rules, {self.n_iter_} iterations")
+        alpha = self.lexicon_alpha
+        totals = maximize(rules, layout, counts, smoothing=self.smoothing)
+        grammar = grammar_of_parameters(rules, layout, counts, totals, alpha=alpha)
+        self._set_model(grammar, coarse_pcfg(rules, alpha=alpha), rules)
+        names = next(iter(X.chunks())).block_names["inside"]
         self.pivots_ = {
             a: [str(i) if names is None else names[i] for i in pivots.tolist()]
-            for a, pivots in zip(index.nonterminals, states.anchors, strict=True)
+            for a, pivots in zip(rules.nonterminals, states.anchors, strict=True)
         }
-        self.m_ = dict(zip(index.nonterminals, states.n_states.tolist(), strict=True))
-        self.counts_ = dict(zip(index.nonterminals, counts.tolist(), strict=True))
+        self.m_ = grammar.m
+        label_count = rules.label_count.tolist()
+        self.counts_ = dict(zip(rules.nonterminals, label_count, strict=True))
         return self
 
     def _say(self, text):
         if self.verbose:
             sys.stderr.write(f"PivotLPCFG: {text}\n")
 
-    def _find_states(self, X, index, weight, counts):
+    def _find_states(self, nodes, index):
         """Step 1: projections by CCA, and the states that they show."""
-        m = requested_states(self.m, index.nonterminals, counts)
-        below = np.zeros(len(m), dtype=bool)
-        below[index.rule_left] = below[index.rule_right] = True
-        m[~below] = 1
-        blocks = [X.blocks[name] for name in _BLOCKS]
-        projections = decompose(
-            *blocks,
-            index.label,
-            weight,
-            m,
-            scaling=self.scaling,
-            solver="arpack",
-            seed=None,
-            n_jobs=self.n_jobs,
-        )
+        m = requested_states(self.m, index.nonterminals, nodes.label_count)
+        m = np.where(index.occurs_below, m, 1)
+        projections = decompose(nodes, m, scaling=self.scaling, n_jobs=self.n_jobs)
         m = np.array(
             [_rank(p.singular_values, k) for p, k in zip(projections, m, strict=True)]
         )
-        vectors = [
-            project(block, index.label, projections, name, m)
-            for block, name in zip(blocks, _BLOCKS, strict=True)
-        ]
         options = PivotOptions(
             anchor_min_count=self.anchor_min_count,
             prior=self.prior,
@@ -282,7 +271,19 @@ class PivotLPCFG(BaseLPCFG):
             matching_max_iter=self.matching_max_iter,
             tol=self.tol,
         )
-        return node_states(X, index, weight, m, *vectors, options, n_jobs=self.n_jobs)
+        return node_states(
+            nodes, index.label, projections, m, options, n_jobs=self.n_jobs
+        )
+
+
+def _corpus_index(X, rules, *, n_jobs):
+    """Return the rules at all nodes of a corpus."""
+
+    def find(treebank):
+        return RuleIndex.from_treebank(treebank, table=rules)
+
+    indices = list(over_chunks(find, X.without_blocks(), n_jobs=n_jobs))
+    return indices[0] if len(indices) == 1 else RuleIndex.concatenate(indices)
 
 
 def _rank(singular_values, m):

@@ -1,6 +1,7 @@
 """Spectral learning of L-PCFGs."""
 
-from lpcfg_sk.spectral._decomposition import Projection
+from lpcfg_sk.spectral._decomposition import Projection, decompose, project_label
+from lpcfg_sk.spectral._node_features import SIDES, NodeFeatures
 from lpcfg_sk.spectral._sequences import (
     tagged_sequences_to_treebank,
     treebank_to_tagged_sequences,
@@ -13,3 +14,6 @@ __all__ = [
     "tagged_sequences_to_treebank",
     "treebank_to_tagged_sequences",
 ]
+
+# Shared with other packages, but not public.
+_shared = (SIDES, NodeFeatures, decompose, project_label)

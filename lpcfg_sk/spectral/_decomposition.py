@@ -1,15 +1,28 @@
+"""Singular value decomposition of the features of each nonterminal (figure 8)."""
+
+import os
+import tempfile
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
+import joblib
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
-from sklearn.utils.extmath import randomized_svd, svd_flip
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator
+from sklearn.utils.extmath import svd_flip
 
 from lpcfg_sk._kernels._moments import active_columns, local_rows, project_rows
 from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk._svd import is_small, leading_triplets
 
-#: Below this many multiplications a dense SVD is quicker than ARPACK.
-_DENSE_WORK = 2e7
+__all__ = ["Projection", "decompose", "project", "project_label"]
+
+#: Features of a nonterminal that are decomposed in memory; more are read from files
+#: once for each product with them.
+_MOST_ENTRIES = 2**22
+#: Features in a file that a product reads at a time.
+_PART_ENTRIES = 2**20
 
 
 class Projection(NamedTuple):
@@ -52,25 +65,21 @@ class Projection(NamedTuple):
 
 
 def decompose(
-    inside, outside, label, weight, n_vectors, *, scaling, solver, seed, n_jobs=None
+    nodes, n_vectors, *, scaling=None, solver="arpack", seed=None, n_jobs=None
 ):
     """Singular value decomposition of every Ω^a (figure 8 of the paper).
 
     Parameters
     ----------
-    inside, outside : CSR matrix, shapes (n_nodes, d) and (n_nodes, d')
-        Features φ and ψ of the nodes.
-    label : ndarray of int32, shape (n_nodes,)
-        Nonterminal of each node.
-    weight : ndarray of float64, shape (n_nodes,)
-        Weight of each node in the means.
+    nodes : NodeFeatures
+        Features φ and ψ of the nodes of each nonterminal.
     n_vectors : ndarray of int64, shape (n_nonterminals,)
         Number of singular vectors wanted for each nonterminal.
-    scaling : float or None
-        Feature i is multiplied by √(M / (count_i + scaling)).
-    solver : {"arpack", "randomized"}
+    scaling : float, default=None
+        Feature i is multiplied by √(M / (count_i + scaling)), by 1 where None.
+    solver : {"arpack", "randomized"}, default="arpack"
         How large problems are solved; small ones are always solved densely.
-    seed : int or None
+    seed : int, default=None
         For the randomized solver.
     n_jobs : int, default=None
         As in joblib.
@@ -78,41 +87,41 @@ def decompose(
     Returns
     -------
     projections : list of Projection
-        One for each nonterminal, with at most the wanted number of vectors.
+        One per nonterminal, with at most the wanted number of vectors.
     """
-    scales = [_scale(block, weight, scaling) for block in (inside, outside)]
-    order = np.argsort(label, kind="stable")
-    order = order[weight[order] > 0]
-    bounds = np.searchsorted(label[order], np.arange(len(n_vectors) + 1))
+    scales = [
+        _feature_scale(count, nodes.weight, scaling) for count in nodes.feature_counts
+    ]
 
     def chunk(begin, end):
         return [one(a) for a in range(begin, end)]
 
     def one(a):
-        rows = order[bounds[a] : bounds[a + 1]]
-        return decompose_label(
-            inside, outside, rows, weight[rows], n_vectors[a], scales, solver, seed
-        )
+        settings = (n_vectors[a], scales, solver, seed)
+        if nodes.folder and nodes.n_entries[a] > _MOST_ENTRIES and solver == "arpack":
+            with tempfile.TemporaryDirectory(dir=nodes.folder) as folder:
+                files = _FactorFiles(folder)
+                return _decompose_label(lambda: nodes.parts(a), files, *settings)
+        label_nodes = nodes.of_label(a)
+        return _decompose_label(lambda: [label_nodes], _FactorList(), *settings)
 
-    chunks = cut_by_work(np.diff(bounds) + 1)
+    chunks = cut_by_work(nodes.n_nodes + 1)
     return [p for part in map_chunks(chunk, chunks, n_jobs=n_jobs) for p in part]
 
 
-def decompose_label(inside, outside, rows, weight, n_vectors, scales, solver, seed):
-    """Singular value decomposition of the Ω^a of one nonterminal.
+def _decompose_label(parts, factors, n_vectors, scales, solver, seed):
+    """Decompose the Ω^a of one nonterminal.
 
     Parameters
     ----------
-    inside, outside : CSR matrix
-        Features of nodes.
-    rows : ndarray of int64
-        Nodes of the nonterminal.
-    weight : ndarray of float64, shape (len(rows),)
-        Their weights.
+    parts : callable
+        Returns an iterator over the nodes as :class:`LabelNodes`.
+    factors : _FactorList or _FactorFiles
+        Where to keep what the decomposition multiplies.
     n_vectors : int
         Number of singular vectors wanted.
     scales : pair of ndarray
-        Scaling of the features, see :func:`feature_scale`.
+        Factor of each inside and outside feature.
     solver, seed
         See :func:`decompose`.
 
@@ -120,21 +129,41 @@ def decompose_label(inside, outside, rows, weight, n_vectors, scales, solver, se
     -------
     projection : Projection
     """
-    phi_scale, psi_scale = scales
-    share = weight / max(weight.sum(), np.finfo(float).tiny)
-    columns, phi = _local(inside, rows, phi_scale)
-    other_columns, psi = _local(outside, rows, psi_scale)
-    k = min(int(n_vectors), len(rows), len(columns), len(other_columns))
-    u, s, v = _svd(phi, psi, share, k, solver, seed)
+    used, n_nodes, total = ([], []), 0, 0.0
+    for part in parts():
+        for side, block in enumerate((part.inside, part.outside)):
+            used[side].append(_columns(block, part.rows))
+        n_nodes += len(part.rows)
+        total = total + part.weight.sum()
+    columns = [np.unique(np.concatenate(c)) if c[1:] else c[0] for c in used]
+    scales = [scale[c] for scale, c in zip(scales, columns, strict=True)]
+    norms = np.zeros(3)
+    for part in parts():
+        share = part.weight / max(total, np.finfo(float).tiny)
+        phi, psi = (
+            _scaled(_local(block, part.rows, c), scale)
+            for block, c, scale in zip(
+                (part.inside, part.outside), columns, scales, strict=True
+            )
+        )
+        squares = _squared_norms(psi)
+        norms[0] = max(norms[0], _squared_norms(phi).max(initial=0.0))
+        norms[1] = max(norms[1], squares.max(initial=0.0))
+        norms[2] += share @ squares
+        factors.append(_scaled_rows(phi, share), psi)
+    shape = tuple(len(c) for c in columns)
+    k = min(int(n_vectors), n_nodes, *shape)
+    u, s, v = _svd(factors, shape, k, solver, seed)
+    phi_norm, psi_norm, psi_rms = np.sqrt(norms).tolist()
     return Projection(
-        inside=columns,
-        outside=other_columns,
-        U=u * phi_scale[columns, None],
-        V=v * psi_scale[other_columns, None],
+        inside=columns[0],
+        outside=columns[1],
+        U=u * scales[0][:, None],
+        V=v * scales[1][:, None],
         singular_values=s,
-        phi_norm=float(np.sqrt(squared_norms(phi).max(initial=0.0))),
-        psi_norm=float(np.sqrt(squared_norms(psi).max(initial=0.0))),
-        psi_rms=float(np.sqrt(share @ squared_norms(psi))),
+        phi_norm=phi_norm,
+        psi_norm=psi_norm,
+        psi_rms=psi_rms,
     )
 
 
@@ -148,7 +177,7 @@ def project(block, label, projections, side, m):
     label : ndarray of int32, shape (n_nodes,)
         Nonterminal of each node, -1 for unknown ones.
     projections : list of Projection
-        One for each nonterminal.
+        One per nonterminal.
     side : {"inside", "outside"}
         y = Uᵀφ, or z = (Σ^a)⁻¹Vᵀψ, where Σ^a = UᵀΩ^aV is diagonal.
     m : ndarray of int64, shape (n_nonterminals,)
@@ -163,7 +192,7 @@ def project(block, label, projections, side, m):
     vectors = np.zeros((block.shape[0], int(max(m, default=1))))
     order = np.argsort(label, kind="stable")
     bounds = np.searchsorted(label[order], np.arange(len(m) + 1))
-    number = np.full(block.shape[1], -1, dtype=np.int32)
+    position = np.full(block.shape[1], -1, dtype=np.int32)
     for a, projection in enumerate(projections):
         rows = order[bounds[a] : bounds[a + 1]]
         if not len(rows):
@@ -171,97 +200,193 @@ def project(block, label, projections, side, m):
         if not len(projection.singular_values):
             vectors[rows, 0] = 1.0
             continue
-        if side == "inside":
-            columns, weights = projection.inside, projection.U[:, : m[a]]
-        else:
-            columns = projection.outside
-            weights = projection.V[:, : m[a]] / projection.singular_values[: m[a]]
-        number[columns] = np.arange(len(columns), dtype=np.int32)
+        columns, weights = _weights(projection, side, m[a])
+        position[columns] = np.arange(len(columns), dtype=np.int32)
         project_rows(
             block.indptr,
             block.indices,
             block.data,
             rows,
-            number,
-            np.ascontiguousarray(weights),
+            position,
+            weights,
             vectors,
         )
-        number[columns] = -1
+        position[columns] = -1
     return vectors
 
 
-def _scale(block, weight, scaling):
-    entry_weight = np.repeat(weight, np.diff(block.indptr))
-    count = np.bincount(block.indices, weights=entry_weight, minlength=block.shape[1])
-    return feature_scale(count, weight.sum(), scaling)
-
-
-def feature_scale(count, total, scaling):
-    """Factors by which features are multiplied before the decomposition.
+def project_label(nodes, projection, m):
+    """Project the features of the nodes of one nonterminal.
 
     Parameters
     ----------
-    count : ndarray of float64
-        Weight of the nodes that have each feature.
-    total : float
-        Weight of all nodes.
-    scaling : float or None
-        See :func:`decompose`.
+    nodes : LabelNodes
+        The nodes.
+    projection : Projection
+        That of the nonterminal, with at least m vectors.
+    m : int
+        Number of leading singular vectors to use.
 
     Returns
     -------
-    ndarray of float64
+    features : pair of CSR matrix of float64
+        Inside and outside features of the nodes, over the columns of `projection`.
+    vectors : pair of ndarray of float64, shape (n_nodes, m)
+        Their projections, as in :func:`project`.
     """
+    features, vectors = [], []
+    for side in ("inside", "outside"):
+        columns, weights = _weights(projection, side, m)
+        local = _local(getattr(nodes, side), nodes.rows, columns)
+        everything = np.arange(len(nodes.rows)), np.arange(len(columns), dtype=np.int32)
+        projected = np.empty((len(nodes.rows), m))
+        project_rows(
+            local.indptr, local.indices, local.data, *everything, weights, projected
+        )
+        features.append(local)
+        vectors.append(projected)
+    return features, vectors
+
+
+def _weights(projection, side, m):
+    """Return the columns of one side and the weights of the first m vectors."""
+    if side == "inside":
+        return projection.inside, np.ascontiguousarray(projection.U[:, :m])
+    weights = projection.V[:, :m] / projection.singular_values[:m]
+    return projection.outside, np.ascontiguousarray(weights)
+
+
+def _local(block, rows, columns):
+    """Return some rows of a CSR matrix over some of its columns, in float64."""
+    position = np.full(block.shape[1], -1, dtype=np.int32)
+    position[columns] = np.arange(len(columns), dtype=np.int32)
+    indptr, indices, data = local_rows(
+        block.indptr, block.indices, block.data, rows, position
+    )
+    return sparse.csr_matrix((data, indices, indptr), shape=(len(rows), len(columns)))
+
+
+def _columns(block, rows):
+    return active_columns(block.indptr, block.indices, rows, block.shape[1])
+
+
+def _feature_scale(count, total, scaling):
+    """Return the factors of features that occur with weight `count`."""
     if scaling is None:
         return np.ones(len(count))
     # A feature without occurrences has no row in any projection.
     return np.sqrt(total / np.where(count > 0, count + scaling, 1.0))
 
 
-def _local(block, rows, scale):
-    """The rows of a block over the columns that they use, scaled."""
-    columns = active_columns(block.indptr, block.indices, rows, block.shape[1])
-    number = np.full(block.shape[1], -1, dtype=np.int32)
-    number[columns] = np.arange(len(columns), dtype=np.int32)
-    indptr, indices, data = local_rows(
-        block.indptr, block.indices, block.data, rows, number
-    )
-    data *= scale[columns][indices]
-    local = sparse.csr_matrix((data, indices, indptr), shape=(len(rows), len(columns)))
-    return columns, local
+def _scaled(block, scale):
+    block.data *= scale[block.indices]
+    return block
 
 
-def squared_norms(local):
-    """Squared norms of the rows of a sparse matrix."""
-    row = np.repeat(np.arange(local.shape[0]), np.diff(local.indptr))
-    return np.bincount(row, weights=local.data**2, minlength=local.shape[0])
+def _scaled_rows(block, share):
+    data = block.data * np.repeat(share, np.diff(block.indptr))
+    return sparse.csr_matrix((data, block.indices, block.indptr), shape=block.shape)
 
 
-def _svd(phi, psi, share, k, solver, seed):
+def _squared_norms(block):
+    row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    return np.bincount(row, weights=block.data**2, minlength=block.shape[0])
+
+
+class _FactorList:
+    """Factors diag(share)Φ and Ψ of Ω^a in memory."""
+
+    def __init__(self):
+        self._factors, self._transposed = [], None
+
+    def append(self, phi, psi):
+        """Keep the factors of some nodes."""
+        self._factors.append((phi, psi))
+
+    def __iter__(self):
+        """Yield diag(share)Φ and Ψ of each part."""
+        return iter(self._factors)
+
+    def transposed(self):
+        """Yield the transposes of both for each part."""
+        if self._transposed is None:
+            self._transposed = [
+                (phi.T.tocsr(), psi.T.tocsr()) for phi, psi in self._factors
+            ]
+        return iter(self._transposed)
+
+
+class _FactorFiles:
+    """Factors diag(share)Φ and Ψ of Ω^a in files that are mapped for a product.
+
+    Memory is that of a part of the nodes, and of vectors over features.
+    """
+
+    def __init__(self, folder):
+        self._folder, self._n_files, self._held = folder, 0, []
+
+    def append(self, phi, psi):
+        """Keep the factors of some nodes; few of them wait for more."""
+        self._held.append((phi, psi))
+        if sum(phi.nnz + psi.nnz for phi, psi in self._held) >= _PART_ENTRIES:
+            self._write()
+
+    def _write(self):
+        factors = [
+            sparse.vstack(side, format="csr") for side in zip(*self._held, strict=True)
+        ]
+        joblib.dump(factors, os.path.join(self._folder, str(self._n_files)))
+        self._n_files, self._held = self._n_files + 1, []
+
+    def __iter__(self):
+        """Yield diag(share)Φ and Ψ of each part."""
+        if self._held:
+            self._write()
+        for i in range(self._n_files):
+            yield joblib.load(os.path.join(self._folder, str(i)), mmap_mode="r")
+
+    def transposed(self):
+        """Yield the transposes of both for each part."""
+        return ((phi.T, psi.T) for phi, psi in self)
+
+
+def _svd(factors, shape, k, solver, seed):
     """Leading singular triplets of Φᵀ diag(share) Ψ, decreasing, signs fixed."""
-    shape = (phi.shape[1], psi.shape[1])
     if k == 0:
         return np.zeros((shape[0], 0)), np.zeros(0), np.zeros((shape[1], 0))
-    weighted = sparse.csr_matrix(
-        (phi.data * np.repeat(share, np.diff(phi.indptr)), phi.indices, phi.indptr),
-        shape=phi.shape,
-    ).T
     if is_small(shape, k):
-        omega = (weighted @ psi).toarray()
-        u, s, vt = np.linalg.svd(omega, full_matrices=False)
-    elif solver == "randomized":
-        u, s, vt = _randomized(weighted, psi, k, seed)
-    else:
+        omega = reduce(add, ((phi.T @ psi).toarray() for phi, psi in factors))
+        return _significant(*leading_triplets(omega, k, "dense"), k)
+    if solver == "arpack":
         try:
-            u, s, vt = _arpack(weighted.tocsr(), psi, k)
+            triplets = leading_triplets(_operator(factors, shape), k, "arpack")
+            return _significant(*triplets, k)
         except ArpackNoConvergence:
-            u, s, vt = _randomized(weighted, psi, k, 0)
-    return _significant(u, s, vt, k)
+            seed = 0
+    omega = reduce(add, (phi.T @ psi for phi, psi in factors))
+    triplets = leading_triplets(omega, k, "randomized", random_state=seed)
+    return _significant(*triplets, k)
 
 
-def is_small(shape, k):
-    """Whether a matrix of this shape is decomposed densely."""
-    return k >= min(shape) or min(shape) ** 2 * max(shape) <= _DENSE_WORK
+def _operator(factors, shape):
+    """Products with Ω^a, which is never formed."""
+
+    def forward(x):
+        pairs = zip(factors, factors.transposed(), strict=True)
+        return reduce(add, (phi_t @ (psi @ x) for (_, psi), (phi_t, _) in pairs))
+
+    def backward(x):
+        pairs = zip(factors, factors.transposed(), strict=True)
+        return reduce(add, (psi_t @ (phi @ x) for (phi, _), (_, psi_t) in pairs))
+
+    return LinearOperator(
+        shape,
+        matvec=forward,
+        rmatvec=backward,
+        matmat=forward,
+        rmatmat=backward,
+        dtype=np.float64,
+    )
 
 
 def _significant(u, s, vt, k):
@@ -270,55 +395,3 @@ def _significant(u, s, vt, k):
     k = min(k, int(np.sum(s > noise)))
     u, vt = svd_flip(u[:, :k], vt[:k])
     return u, s[:k], vt.T
-
-
-def _randomized(weighted, psi, k, seed):
-    return randomized_svd(
-        weighted @ psi,
-        n_components=k,
-        n_oversamples=max(10, k),
-        n_iter=10,
-        power_iteration_normalizer="QR",
-        random_state=seed,
-    )
-
-
-def _arpack(weighted, psi, k):
-    """Truncated SVD of the product of two sparse matrices, never formed."""
-    weighted_t, psi_t = weighted.T.tocsr(), psi.T.tocsr()
-    omega = LinearOperator(
-        (weighted.shape[0], psi.shape[1]),
-        matvec=lambda x: weighted @ (psi @ x),
-        rmatvec=lambda x: psi_t @ (weighted_t @ x),
-        matmat=lambda x: weighted @ (psi @ x),
-        rmatmat=lambda x: psi_t @ (weighted_t @ x),
-        dtype=np.float64,
-    )
-    return _largest(omega, k)
-
-
-def leading_triplets(omega, k):
-    """Leading singular triplets of a matrix, decreasing, signs fixed.
-
-    Parameters
-    ----------
-    omega : LinearOperator or ndarray
-        Products with a matrix and its transpose, or the matrix where it is small.
-    k : int
-        Number of triplets.
-
-    Returns
-    -------
-    u, s, v : ndarray of float64
-    """
-    if isinstance(omega, np.ndarray):
-        return _significant(*np.linalg.svd(omega, full_matrices=False), k)
-    return _significant(*_largest(omega, k), k)
-
-
-def _largest(omega, k):
-    # A fixed start: the result depends on nothing but the data.
-    v0 = np.ones(min(omega.shape))
-    u, s, vt = svds(omega, k=k, v0=v0, solver="arpack")
-    order = np.argsort(-s, kind="stable")
-    return u[:, order], s[order], vt[order]

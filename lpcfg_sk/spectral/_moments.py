@@ -1,11 +1,32 @@
+"""Moments of projected nodes, and the grammar that they give (figure 7)."""
+
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk._kernels._moments import leaf_sums, rule_sums, smooth_rules
+from lpcfg_sk._kernels._moments import (
+    RuleMeans,
+    RuleNodes,
+    RuleSums,
+    leaf_sums,
+    rule_sums,
+    smooth_rules,
+)
 from lpcfg_sk._parallel import cut_by_work, map_chunks
-from lpcfg_sk._ragged import offsets
-from lpcfg_sk.lpcfg import LPCFG, GrammarArrays, smooth_lexicon
+from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk.lpcfg import LPCFG, GrammarArrays, Layout, smooth_lexicon
+from lpcfg_sk.spectral._decomposition import project
+from lpcfg_sk.spectral._node_features import SIDES, node_weight
+from lpcfg_sk.treebank import RuleIndex, over_chunks
+
+__all__ = [
+    "SpectralMoments",
+    "accumulate_moments",
+    "add_moments",
+    "corpus_moments",
+    "solve",
+]
 
 #: Multiplications in a chunk of rules.
 _CHUNK_PRODUCTS = 4e7
@@ -34,7 +55,7 @@ class SpectralMoments(NamedTuple):
     entry_first : ndarray of float64
         Σ z over the nodes of each lexical rule.
     root_first : ndarray of float64
-        Σ y over the roots, one vector a root entry.
+        Σ y over the roots, one vector per root entry.
     """
 
     n_states: np.ndarray
@@ -68,8 +89,45 @@ def add_moments(one, two):
     return SpectralMoments(one.n_states, *sums)
 
 
+def corpus_moments(X, columns, rules, projections, n_states, *, n_jobs=None):
+    """Sum the moments of all nodes of a corpus (figure 7, step 2).
+
+    Parameters
+    ----------
+    X : Treebank or ShardedTreebank
+        Binary trees with inside and outside features.
+    columns : tuple of ndarray or None
+        Arguments of :func:`node_weight` with one item per tree.
+    rules : RuleTable
+        The rules of the corpus.
+    projections : list of Projection
+        One per nonterminal.
+    n_states : ndarray of int64, shape (N,)
+        Number of states of each nonterminal.
+    n_jobs : int, default=None
+        As in joblib.
+
+    Returns
+    -------
+    moments : SpectralMoments
+    """
+    # Either chunks or, where there is only one, its rules are done in parallel.
+    n_rule_jobs = n_jobs if len(X.chunk_offsets) == 2 else None
+
+    def moments(treebank, *items):
+        index = RuleIndex.from_treebank(treebank, table=rules)
+        vectors = [
+            project(treebank.blocks[side], index.label, projections, side, n_states)
+            for side in SIDES
+        ]
+        weight = node_weight(index, *items)
+        return accumulate_moments(index, *vectors, weight, n_states, n_jobs=n_rule_jobs)
+
+    return reduce(add_moments, over_chunks(moments, X, *columns, n_jobs=n_jobs))
+
+
 def accumulate_moments(index, inside, outside, weight, n_states, *, n_jobs=None):
-    """Sum the moments of the nodes of a treebank (figure 7, step 2).
+    """Sum the moments of the nodes of a treebank.
 
     Parameters
     ----------
@@ -88,169 +146,70 @@ def accumulate_moments(index, inside, outside, weight, n_states, *, n_jobs=None)
     -------
     moments : SpectralMoments
     """
-    n_labels, m = len(index.nonterminals), np.asarray(n_states, dtype=np.int64)
-    label_count = np.bincount(index.label, weights=weight, minlength=n_labels)
+    layout = Layout.build(index, n_states)
+    m, lex_offset = layout.n_states, layout.lex_offset
     leaf, inner = np.flatnonzero(index.entry >= 0), np.flatnonzero(index.rule >= 0)
-    lex_offset = offsets(m[index.lex_label])
     entry_first = np.zeros(lex_offset[-1])
     leaf_sums(index.entry, weight, outside, index.lex_label, m, lex_offset, entry_first)
-    top = index.node_offsets[:-1]
-    root_offset = offsets(m[index.root_label])
-    root_first = np.zeros(root_offset[-1])
-    for k, a in enumerate(index.root_label):
-        rows = top[index.top == k]
-        root_first[root_offset[k] : root_offset[k + 1]] = (
-            weight[rows] @ inside[rows, : m[a]]
+    roots = index.node_offsets[:-1]
+    root_first = [
+        weight[rows] @ inside[rows, : m[a]]
+        for rows, a in (
+            (roots[index.top == k], a) for k, a in enumerate(index.root_label)
         )
-    first, second, third = _rule_moments(index, inside, outside, weight, m, n_jobs)
+    ]
+    sums = _rule_sums(index, inside, outside, weight, layout.shapes, n_jobs)
     return SpectralMoments(
         n_states=m,
-        label_count=label_count,
+        label_count=np.bincount(index.label, weights=weight, minlength=len(m)),
         rule_count=np.bincount(
             index.rule[inner], weights=weight[inner], minlength=index.n_rules
         ),
         entry_count=np.bincount(
             index.entry[leaf], weights=weight[leaf], minlength=len(index.lex_label)
         ),
-        root_count=weight[top].sum(),
+        root_count=weight[roots].sum(),
         label_first=np.stack(
             [
-                _sum_by_label(index.label, weight, vectors, n_labels)
+                _sum_by_label(index.label, weight, vectors, len(m))
                 for vectors in (outside, inside)
             ]
         ),
-        rule_first=first,
-        rule_second=second,
-        rule_third=third,
+        rule_first=sums.first,
+        rule_second=sums.second,
+        rule_third=sums.third,
         entry_first=entry_first,
-        root_first=root_first,
+        root_first=np.concatenate(root_first),
     )
 
 
-def solve(
-    index, moments, *, smoothing=None, lexical_smoothing=None, alpha=0.0, weight=None
-):
-    """Parameters of the grammar from the moments (figure 7, step 3).
-
-    Parameters
-    ----------
-    index : RuleIndex
-        The rules.
-    moments : SpectralMoments
-        Exact or empirical sums; `rule_third` is overwritten.
-    smoothing : float, default=None
-        The constant C of the interpolation of binary rules.
-    lexical_smoothing : float, default=None
-        The constant C of the interpolation of lexical rules.
-    alpha : float, default=0.0
-        Strength of the signature classes in the lexicon.
-    weight : ndarray of float64, shape (n_trees,), default=None
-        Weights of the trees, for the counts of words.
-
-    Returns
-    -------
-    grammar : LPCFG
-    """
-    m = moments.n_states
-    known = np.maximum(moments.label_count, np.finfo(float).tiny)
-    means = moments.label_first / known[None, :, None]
-    parent, left, right = index.rule_parent, index.rule_left, index.rule_right
-    smooth_rules(
-        moments.rule_count,
-        0.0 if smoothing is None else float(smoothing),
-        m[parent],
-        m[left],
-        m[right],
-        means[0][parent],
-        means[1][left],
-        means[1][right],
-        moments.rule_first,
-        moments.rule_second,
-        moments.rule_third,
-        known[parent],
-    )
-    vectors = _lexical_vectors(index, moments, means[0], lexical_smoothing)
-    lexicon = smooth_lexicon(index, m, vectors, weight=weight, alpha=alpha)
-    label = lexicon.lex_label
-    lexical = lexicon.lexical / np.repeat(known[label], m[label])
-    arrays = GrammarArrays(
-        n_states=m,
-        rule_parent=parent,
-        rule_left=left,
-        rule_right=right,
-        rule_offset=offsets(m[parent] * m[left] * m[right]),
-        binary=moments.rule_third,
-        word_offset=lexicon.word_offset,
-        lex_label=label,
-        lex_offset=lexicon.lex_offset,
-        lexical=lexical,
-        root_label=index.root_label,
-        root_offset=offsets(m[index.root_label]),
-        root=moments.root_first / moments.root_count,
-    )
-    return LPCFG.from_arrays(
-        index.nonterminals, lexicon.words, arrays, unknown_word=lexicon.unknown_word
-    )
-
-
-def _lexical_vectors(index, moments, mean, strength):
-    """Sums of z by lexical rule, drawn towards the mean of the nonterminal."""
-    if strength is None:
-        return moments.entry_first
-    label, count = index.lex_label, moments.entry_count
-    length = moments.n_states[label]
-    root = np.sqrt(count)
-    own = root / (strength + root)
-    state = np.arange(len(moments.entry_first)) - np.repeat(
-        offsets(length)[:-1], length
-    )
-    towards = mean[np.repeat(label, length), state]
-    return np.repeat(own, length) * moments.entry_first + towards * np.repeat(
-        (1.0 - own) * count, length
-    )
-
-
-def _rule_moments(index, inside, outside, weight, m, n_jobs):
+def _rule_sums(index, inside, outside, weight, shapes, n_jobs):
     inner = np.flatnonzero(index.rule >= 0)
     order = inner[np.argsort(index.rule[inner], kind="stable")]
     count = np.bincount(index.rule[inner], minlength=index.n_rules)
-    rule_start = offsets(count)
     left = np.arange(1, index.n_nodes + 1, dtype=np.int64)
     right = left.copy()
     right[inner] += index.size[left[inner]]
-    ma, mb, mc = m[index.rule_parent], m[index.rule_left], m[index.rule_right]
+    nodes = RuleNodes(order, offsets(count), left, right, weight)
+    ma, mb, mc = shapes.T
     sizes = (ma + mb + mc, ma * mb + ma * mc + mb * mc, ma * mb * mc)
     places = [offsets(size) for size in sizes]
-    sums = [np.empty(place[-1]) for place in places]
+    totals = RuleSums(*(np.empty(place[-1]) for place in places))
 
     # Each chunk owns its rules, so nothing has to be added up between chunks, and
     # memory is that of the parameters.
     def chunk(begin, end):
-        parts = [np.zeros(p[end] - p[begin]) for p in places[:2]]
-        parts.append(np.empty(places[2][end] - places[2][begin]))
-        rule_sums(
-            begin,
-            end,
-            order,
-            rule_start,
-            left,
-            right,
-            weight,
-            inside,
-            outside,
-            ma,
-            mb,
-            mc,
-            *parts,
-        )
-        return begin, end, parts
+        first, second, third = (place[end] - place[begin] for place in places)
+        sums = RuleSums(np.zeros(first), np.zeros(second), np.empty(third))
+        rule_sums(begin, end, nodes, inside, outside, shapes, sums)
+        return begin, end, sums
 
     # The constant keeps the tensors of a chunk small enough to be recycled.
     chunks = cut_by_work(sizes[2] * (count + 20), target=_CHUNK_PRODUCTS)
-    for begin, end, parts in map_chunks(chunk, chunks, n_jobs=n_jobs):
-        for total, place, part in zip(sums, places, parts, strict=True):
+    for begin, end, sums in map_chunks(chunk, chunks, n_jobs=n_jobs):
+        for total, place, part in zip(totals, places, sums, strict=True):
             total[place[begin] : place[end]] = part
-    return sums
+    return totals
 
 
 def _sum_by_label(label, weight, vectors, n_labels):
@@ -260,4 +219,75 @@ def _sum_by_label(label, weight, vectors, n_labels):
             for column in vectors.T
         ],
         axis=1,
+    )
+
+
+def solve(rules, moments, *, smoothing=None, lexical_smoothing=None, alpha=0.0):
+    """Parameters of the grammar from the moments (figure 7, step 3).
+
+    Parameters
+    ----------
+    rules : RuleCounts
+        The rules; without smoothing of the lexicon a RuleTable will do.
+    moments : SpectralMoments
+        Exact or empirical sums; `rule_third` is overwritten.
+    smoothing : float, default=None
+        The constant C of the interpolation of binary rules.
+    lexical_smoothing : float, default=None
+        The constant C of the interpolation of lexical rules.
+    alpha : float, default=0.0
+        Strength of the signature classes in the lexicon.
+
+    Returns
+    -------
+    grammar : LPCFG
+    """
+    m = moments.n_states
+    layout = Layout.build(rules, m)
+    parent, left, right = rules.rule_parent, rules.rule_left, rules.rule_right
+    count = np.maximum(moments.label_count, np.finfo(float).tiny)
+    outside_mean, inside_mean = moments.label_first / count[None, :, None]
+    smooth_rules(
+        moments.rule_count,
+        0.0 if smoothing is None else float(smoothing),
+        layout.shapes,
+        RuleMeans(outside_mean[parent], inside_mean[left], inside_mean[right]),
+        RuleSums(moments.rule_first, moments.rule_second, moments.rule_third),
+        count[parent],
+    )
+    vectors = _lexical_vectors(rules, moments, outside_mean, lexical_smoothing)
+    lexicon = smooth_lexicon(rules, m, vectors, alpha=alpha)
+    label = lexicon.lex_label
+    arrays = GrammarArrays(
+        n_states=m,
+        rule_parent=parent,
+        rule_left=left,
+        rule_right=right,
+        rule_offset=layout.rule_offset,
+        binary=moments.rule_third,
+        word_offset=lexicon.word_offset,
+        lex_label=label,
+        lex_offset=lexicon.lex_offset,
+        lexical=lexicon.lexical / np.repeat(count[label], m[label]),
+        root_label=rules.root_label,
+        root_offset=layout.root_offset,
+        root=moments.root_first / moments.root_count,
+    )
+    return LPCFG.from_arrays(
+        rules.nonterminals, lexicon.words, arrays, unknown_word=lexicon.unknown_word
+    )
+
+
+def _lexical_vectors(rules, moments, mean, strength):
+    """Sums of z by lexical rule, drawn towards the mean of the nonterminal."""
+    if strength is None:
+        return moments.entry_first
+    label, count = rules.lex_label, moments.entry_count
+    length = moments.n_states[label]
+    root = np.sqrt(count)
+    own = root / (strength + root)
+    state = ragged_indices(np.zeros(len(length), np.int64), length)
+    towards = mean[np.repeat(label, length), state]
+    return np.repeat(own, length) * moments.entry_first + towards * np.repeat(
+        (1.0 - own) * count, length
     )

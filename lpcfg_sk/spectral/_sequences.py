@@ -1,3 +1,5 @@
+"""Tagged sentences as trees, so that learners of trees serve for sequences."""
+
 import numpy as np
 
 from lpcfg_sk.treebank import SymbolTable, Treebank, check_treebank

@@ -1,5 +1,6 @@
+"""Spectral learning: features, singular vectors, moments, grammar."""
+
 import sys
-import tempfile
 import warnings
 from numbers import Integral, Real
 
@@ -9,18 +10,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
 from lpcfg_sk.exceptions import ParseFailureWarning
-from lpcfg_sk.lpcfg import RuleIndex, coarse_pcfg
-from lpcfg_sk.lpcfg._rule_counts import shard_weights, take_inventory
-from lpcfg_sk.lpcfg._rules import requested_states, weighted_trees
+from lpcfg_sk.lpcfg import coarse_pcfg, requested_states
 from lpcfg_sk.spectral._decomposition import decompose, project
-from lpcfg_sk.spectral._moments import accumulate_moments, solve
-from lpcfg_sk.spectral._sharded import ShardedFeatures
-from lpcfg_sk.treebank import check_treebank
-from lpcfg_sk.treebank._sharded import ShardedTreebank
+from lpcfg_sk.spectral._moments import corpus_moments, solve
+from lpcfg_sk.spectral._node_features import SIDES, NodeFeatures
+from lpcfg_sk.treebank import check_treebank, count_rules, weighted_trees
 
-_BLOCKS = ("inside", "outside")
+__all__ = ["SpectralLPCFG"]
 
 
 class SpectralLPCFG(BaseLPCFG):
@@ -211,7 +210,7 @@ default="auto"
         X : Treebank or ShardedTreebank
             Binary trees that carry the blocks of :class:`InsideFeatures` and
             :class:`OutsideFeatures`. The features of shards are sorted by
-            nonterminal in temporary files; `memory` is not used for them.
+            nonterminal in temporary files, for which `memory` is not used.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_trees,), default=None
@@ -221,93 +220,67 @@ default="auto"
         -------
         self : object
         """
-        if isinstance(X, ShardedTreebank):
-            with tempfile.TemporaryDirectory(prefix="lpcfg_sk-spectral-") as folder:
-                return self._fit_shards(X, sample_weight, folder)
-        X, tree_weight = weighted_trees(X, sample_weight, self)
-        check_treebank(X, estimator=self, blocks=_BLOCKS)
-        index = RuleIndex.from_treebank(X)
+        X, weight = weighted_trees(X, sample_weight, self, blocks=SIDES)
         random_state = check_random_state(self.random_state)
-        weight = self._node_weight(index, tree_weight, random_state)
-        counts = np.bincount(
-            index.label, weights=weight, minlength=len(index.nonterminals)
-        )
-        wanted = requested_states(self.m, index.nonterminals, counts)
-        projections = self._decompose(X, index, weight, wanted, random_state)
-        m = self._choose_m(wanted, projections)
-        inside = project(X.blocks["inside"], index.label, projections, "inside", m)
-        outside = project(X.blocks["outside"], index.label, projections, "outside", m)
-        moments = accumulate_moments(
-            index, inside, outside, weight, m, n_jobs=self.n_jobs
-        )
-        del inside, outside
-        self._learn(index, moments, projections, counts, tree_weight)
-        self.binarized_ = bool(X.binarized)
-        self.n_inside_features_ = X.blocks["inside"].shape[1]
-        return self
-
-    def _fit_shards(self, X, sample_weight, folder):
-        """Learn from shards: decompose features in files, and add up moments."""
-        if self.node_sampling != "all":
-            raise ValueError(
-                f"node_sampling={self.node_sampling!r} draws from all trees together; "
-                "use X.load(), or all nodes"
+        columns = (weight,)
+        if self.node_sampling == "one":
+            columns = (weight, _draw_nodes(X, random_state))
+        rules = count_rules(X, weight, estimator=self, n_jobs=self.n_jobs)
+        # The features of a corpus of several chunks go to files.
+        with Spool(on_disk=len(X.chunk_offsets) > 2) as spool:
+            nodes = NodeFeatures.from_corpus(
+                X, columns, rules, spool, estimator=self, n_jobs=self.n_jobs
             )
-        weights = shard_weights(X, sample_weight, self)
-        index = take_inventory(X, weights, self, n_jobs=self.n_jobs)
-        counts = index.label_counts()
-        wanted = requested_states(self.m, index.nonterminals, counts)
-        features = ShardedFeatures(X, weights, index, self, folder)
-        n_vectors = self._numbers_of_vectors(index, wanted)
-        projections = features.decompose(
-            n_vectors,
-            scaling=self.scaling,
-            solver=self.svd_solver,
-            seed=self._seed(check_random_state(self.random_state)),
-        )
-        m = self._choose_m(wanted, projections)
-        moments = features.moments(projections, m)
-        self._learn(index, moments, projections, counts, None)
-        self.binarized_ = index.binarized
-        self.n_inside_features_ = int(features.n_features[0])
-        return self
-
-    def _choose_m(self, wanted, projections):
-        """Numbers of states: those wanted, as far as the ranks go."""
-        m = np.array(
-            [
-                max(1, min(w, _rank(p.singular_values, self.rank_tol)))
-                for w, p in zip(wanted, projections, strict=True)
-            ],
-            dtype=np.int64,
-        )
+            wanted = requested_states(self.m, rules.nonterminals, nodes.label_count)
+            wanted = np.where(rules.occurs_below, wanted, 1)
+            n_vectors = np.maximum(wanted, self.m_max or 1)
+            n_vectors = np.where(rules.occurs_below, n_vectors, 1)
+            projections = self._decompose(nodes, n_vectors, random_state)
+        ranks = [_rank(p.singular_values, self.rank_tol) for p in projections]
+        m = np.clip(ranks, 1, wanted)
         self._say(
             f"{len(m)} nonterminals, {m.max()} states at most, {m.mean():.1f} each"
         )
-        return m
-
-    def _learn(self, index, moments, projections, counts, tree_weight):
-        """Turn moments into a model."""
-        m = moments.n_states
-        self._say(f"{index.n_rules} rules, {moments.rule_third.size} parameters")
+        moments = corpus_moments(X, columns, rules, projections, m, n_jobs=self.n_jobs)
+        self._say(f"{rules.n_rules} rules, {moments.rule_third.size} parameters")
         grammar = solve(
-            index,
+            rules,
             moments,
             smoothing=self.smoothing,
             lexical_smoothing=self.lexical_smoothing,
             alpha=self.lexicon_alpha,
-            weight=tree_weight,
         )
-        coarse = coarse_pcfg(index, weight=tree_weight, alpha=self.lexicon_alpha)
-        self.grammar_ = grammar
-        self.coarse_ = coarse
-        names = index.nonterminals
+        self._set_model(grammar, coarse_pcfg(rules, alpha=self.lexicon_alpha), rules)
+        names = rules.nonterminals
         self.m_ = dict(zip(names, m.tolist(), strict=True))
-        self.counts_ = dict(zip(names, counts.tolist(), strict=True))
+        self.counts_ = dict(zip(names, nodes.label_count.tolist(), strict=True))
         self.projections_ = dict(zip(names, projections, strict=True))
         self.singular_values_ = {
             a: p.singular_values for a, p in self.projections_.items()
         }
+        self.n_inside_features_ = len(nodes.feature_counts[0])
+        return self
+
+    def _decompose(self, nodes, n_vectors, random_state):
+        """Compute singular vectors of each nonterminal, or find them in `memory`."""
+        n_inside, n_outside = map(len, nodes.feature_counts)
+        self._say(
+            f"singular vectors of {n_inside} inside and {n_outside} outside features "
+            f"at {nodes.n_nodes.sum()} nodes"
+        )
+        seed = None
+        if self.svd_solver == "randomized":
+            seed = random_state.randint(np.iinfo(np.int32).max)
+        # Temporary files have other names in the next fit: nothing to be found.
+        memory = check_memory(self.memory if nodes.folder is None else None)
+        return memory.cache(decompose, ignore=["n_jobs"])(
+            nodes,
+            n_vectors,
+            scaling=self.scaling,
+            solver=self.svd_solver,
+            seed=seed,
+            n_jobs=self.n_jobs,
+        )
 
     def transform(self, X):
         """Put the projected inside vector (U^a)ᵀφ of each node into the treebank.
@@ -376,52 +349,21 @@ default="auto"
         if self.verbose:
             sys.stderr.write(f"SpectralLPCFG: {text}\n")
 
-    def _node_weight(self, index, tree_weight, random_state):
-        if self.node_sampling == "all":
-            return index.node_weight(tree_weight)
-        sizes = np.diff(index.node_offsets)
-        drawn = index.node_offsets[:-1] + random_state.randint(0, sizes)
-        weight = np.zeros(index.n_nodes)
-        weight[drawn] = tree_weight
-        if not weight[index.node_offsets[:-1]].any():
-            raise ValueError(
-                'node_sampling="one" drew no root node, so nothing is known of roots; '
-                "use more trees, another random_state, or all nodes"
-            )
-        return weight
 
-    def _numbers_of_vectors(self, index, wanted):
-        n_vectors = np.maximum(wanted, self.m_max or 1)
-        below = np.zeros(len(wanted), dtype=bool)
-        below[index.rule_left] = below[index.rule_right] = True
-        wanted[~below] = n_vectors[~below] = 1
-        return n_vectors
-
-    def _seed(self, random_state):
-        if self.svd_solver == "randomized":
-            return random_state.randint(np.iinfo(np.int32).max)
-        return None
-
-    def _decompose(self, X, index, weight, wanted, random_state):
-        """Singular vectors, at least the wanted ones; one for roots, in place."""
-        n_vectors = self._numbers_of_vectors(index, wanted)
-        self._say(
-            f"singular vectors of {X.blocks['inside'].shape[1]} inside and "
-            f"{X.blocks['outside'].shape[1]} outside features at {index.n_nodes} nodes"
+def _draw_nodes(X, random_state):
+    """Draw one node of each tree."""
+    if not hasattr(X, "node_offsets"):
+        raise ValueError(
+            'node_sampling="one" draws from all trees together; use X.load(), or all '
+            "nodes"
         )
-        seed = self._seed(random_state)
-        cached = check_memory(self.memory).cache(decompose, ignore=["n_jobs"])
-        return cached(
-            X.blocks["inside"],
-            X.blocks["outside"],
-            index.label,
-            weight,
-            n_vectors,
-            scaling=self.scaling,
-            solver=self.svd_solver,
-            seed=seed,
-            n_jobs=self.n_jobs,
+    drawn = random_state.randint(0, np.diff(X.node_offsets))
+    if drawn.all():
+        raise ValueError(
+            'node_sampling="one" drew no root node, so nothing is known of roots; '
+            "use more trees, another random_state, or all nodes"
         )
+    return drawn
 
 
 def _rank(singular_values, tol):

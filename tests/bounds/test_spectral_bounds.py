@@ -177,6 +177,7 @@ def test_report_shows_the_singular_values_of_the_theorem(trees):
 def test_report_bounds_the_true_xi():
     """On a grammar with known states, ``xi`` is at most σ_m(I^a)."""
     from lpcfg_sk.spectral._decomposition import decompose
+    from lpcfg_sk.spectral._node_features import NodeFeatures
 
     rng = np.random.default_rng(0)
     state = rng.integers(0, 2, size=4000)
@@ -186,11 +187,14 @@ def test_report_bounds_the_true_xi():
     outside = np.eye(2)[[rng.choice(2, p=[[0.8, 0.2], [0.3, 0.7]][h]) for h in state]]
     from scipy import sparse
 
-    (p,) = decompose(
-        sparse.csr_matrix(inside), sparse.csr_matrix(outside),
-        np.zeros(4000, dtype=np.int32), np.ones(4000), np.array([2]),
-        scaling=None, solver="arpack", seed=None,
-    )  # fmt: skip
+    nodes = NodeFeatures.from_blocks(
+        sparse.csr_matrix(inside),
+        sparse.csr_matrix(outside),
+        np.zeros(4000, dtype=np.int32),
+        np.ones(4000),
+        1,
+    )
+    (p,) = decompose(nodes, np.array([2]))
     xi = p.singular_values[1] / (p.phi_norm * p.psi_rms)
     means = np.stack([inside[state == h].mean(axis=0) for h in (0, 1)], axis=1)
     assert 0 < xi <= np.linalg.svd(means, compute_uv=False)[1]

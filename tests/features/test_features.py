@@ -126,6 +126,53 @@ def test_callables_give_one_several_or_no_features(trees):
     assert (again.blocks["inside"] != X.blocks["inside"]).nnz == 0
 
 
+def test_min_count_counts_nodes(trees):
+    def twice_at_leaves(node):
+        return [node.label] * (2 if node.is_leaf else 1)
+
+    once = InsideFeatures([lambda node: node.label], min_count=2).fit(trees)
+    twice = InsideFeatures([twice_at_leaves], min_count=2).fit(trees)
+    assert once.vocabularies_ == twice.vocabularies_
+    np.testing.assert_array_equal(once.counts_, twice.counts_)
+
+
+@pytest.mark.parametrize("cls", [InsideFeatures, OutsideFeatures])
+@pytest.mark.parametrize("min_count", [1, 2])
+def test_columns_are_sorted_by_the_ids_of_the_treebank(trees, cls, min_count):
+    features = cls(min_count=min_count).fit(trees)
+    assert features.productions_.labels.strings == trees.labels.strings
+    assert features.productions_.words.strings == trees.words.strings
+    productions = features.productions_
+    ids = [
+        tuple(map(trees.labels.index, productions.symbols(i)))
+        for i in range(productions.n_rules)
+    ]
+    assert ids == sorted(set(ids))
+    ids = [
+        (trees.labels.index(a), trees.words.index(x))
+        for a, x, _ in map(
+            productions.symbols, range(productions.n_rules, len(productions))
+        )
+    ]
+    assert ids == sorted(set(ids))
+    for vocabulary in features.vocabularies_:
+        assert np.all(np.diff(vocabulary) > 0)
+
+
+@pytest.mark.parametrize("cls", [InsideFeatures, OutsideFeatures])
+def test_chunks_of_memory_have_the_features_of_the_whole(trees, cls, monkeypatch):
+    trees = trees[[0, 1, 2, 3] * 3]
+    whole = cls(min_count=2, scaling=1.0)
+    expected = whole.fit_transform(trees).blocks[whole._block]
+    monkeypatch.setattr("lpcfg_sk.treebank._treebank._CHUNK_SIZE", 40)
+    assert len(trees.chunk_offsets) > 3
+    parts = clone(whole)
+    found = parts.fit_transform(trees).blocks[whole._block]
+    assert (found != expected).nnz == 0
+    np.testing.assert_array_equal(parts.counts_, whole.counts_)
+    assert list(parts.get_feature_names_out()) == list(whole.get_feature_names_out())
+
+
 def test_node_knows_its_surroundings():
     trees = Treebank([["x", "y"], "(S (A a) (B (C c) (D d)))"])
     node = Node(trees, 1, 2)

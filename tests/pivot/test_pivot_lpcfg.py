@@ -12,6 +12,7 @@ from lpcfg_sk import (
     InsideFeatures,
     OutsideFeatures,
     PivotLPCFG,
+    ShardedTreebank,
     Treebank,
     make_parser,
 )
@@ -229,6 +230,47 @@ def test_contradicting_features_are_no_problem():
 def test_features_are_asked_for():
     with pytest.raises(ValueError, match="InsideFeatures"):
         PivotLPCFG().fit(Treebank(["(S (A x) (B y))"]))
+
+
+def shards(folder, n_trees=80):
+    trees = load_toy(n_trees)
+    for i, begin in enumerate(range(0, n_trees, 30)):
+        trees[begin : begin + 30].save(folder / f"{i}.tb")
+    return trees, ShardedTreebank(folder)
+
+
+@pytest.mark.slow_without_jit
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_shards_are_never_loaded_and_give_the_same_bits(tmp_path, monkeypatch, n_jobs):
+    trees, X = shards(tmp_path)
+    whole = make_parser(PivotLPCFG(3)).fit(trees)[-1]
+    monkeypatch.setattr(ShardedTreebank, "load", None)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    parts = make_parser(PivotLPCFG(3, n_jobs=n_jobs)).fit(X)[-1]
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert parts.m_ == whole.m_
+    assert max(parts.m_.values()) == 3
+    assert parts.counts_ == whole.counts_
+    assert parts.binarized_ == whole.binarized_
+    for one, two in zip(whole.grammar_.arrays, parts.grammar_.arrays, strict=True):
+        assert_array_equal(one, two)
+    # Shards number features differently, and call them by the same names.
+    assert {a: sorted(p) for a, p in parts.pivots_.items()} == {
+        a: sorted(p) for a, p in whole.pivots_.items()
+    }
+
+
+@pytest.mark.slow_without_jit
+def test_chunks_of_memory_and_blocks_of_leaves(sampled, monkeypatch):
+    whole = PivotLPCFG(2).fit(sampled)
+    monkeypatch.setattr("lpcfg_sk.treebank._treebank._CHUNK_SIZE", 500)
+    monkeypatch.setattr("lpcfg_sk.pivot._rule_counts._BLOCK_LEAVES", 100)
+    assert len(sampled.chunk_offsets) > 3
+    parts = PivotLPCFG(2).fit(sampled)
+    assert parts.pivots_ == whole.pivots_
+    for one, two in zip(whole.grammar_.arrays, parts.grammar_.arrays, strict=True):
+        assert_allclose(one, two, rtol=1e-10, atol=1e-14)
 
 
 def test_pickle(sampled):

@@ -80,7 +80,7 @@ def outside_features(treebank, node, heads):
 
 
 def all_features(treebank, extract):
-    """One set of names a node."""
+    """One set of names per node."""
     heads = head_token(treebank)
     return [
         extract(treebank, Node(treebank, row, index), heads)

@@ -69,20 +69,20 @@ def nodes(seed):
 
 
 def sums_by_kernel(nodes, begin, end):
-    rule, *rest = nodes
+    rule, left, right, weight, inside, outside = nodes
     inner = np.flatnonzero(rule >= 0)
     order = inner[np.argsort(rule[inner], kind="stable")]
     start = np.searchsorted(rule[order], np.arange(len(SHAPES) + 1))
-    m = np.array(SHAPES, dtype=np.int64)
+    rule_nodes = kernel.RuleNodes(*frozen(order, start, left, right, weight))
     shapes = SHAPES[begin:end]
-    out = [
+    sums = kernel.RuleSums(
         np.zeros(sum(a + b + c for a, b, c in shapes)),
         np.zeros(sum(a * b + a * c + b * c for a, b, c in shapes)),
         np.zeros(sum(a * b * c for a, b, c in shapes)),
-    ]
-    columns = [np.ascontiguousarray(m[:, i]) for i in range(3)]
-    kernel.rule_sums(begin, end, *frozen(order, start, *rest, *columns), *out)
-    return out
+    )
+    arrays = frozen(inside, outside, np.array(SHAPES, dtype=np.int64))
+    kernel.rule_sums(begin, end, rule_nodes, *arrays, sums)
+    return sums
 
 
 @pytest.mark.parametrize(("begin", "end"), [(0, 4), (1, 3)])
@@ -104,15 +104,19 @@ def test_smooth_rules(nodes, strength, seed):
     counts = np.array([weight[rule == r].sum() for r in range(4)])
     means = rng.normal(size=(3, 4, 4))
     divisor = counts + rng.uniform(1, 9, size=4)
-    m = np.array(SHAPES, dtype=np.int64)
-    columns = [np.ascontiguousarray(m[:, i]) for i in range(3)]
+    shapes = np.array(SHAPES, dtype=np.int64)
     sums = reference.rule_sums(*nodes, SHAPES)
     first, second, third = (
         np.concatenate([s[part] for s in sums]) for part in (0, 1, 2)
     )
     frozen(first, second)
     kernel.smooth_rules(
-        counts, strength, *columns, *means, first, second, third, divisor
+        counts,
+        strength,
+        shapes,
+        kernel.RuleMeans(*means),
+        kernel.RuleSums(first, second, third),
+        divisor,
     )
     expected = [
         reference.smooth_rule(
@@ -125,18 +129,13 @@ def test_smooth_rules(nodes, strength, seed):
 
 def test_rule_without_nodes_has_a_zero_tensor():
     third = np.full(1, np.nan)
-    one, m = np.ones(1), np.ones(1, dtype=np.int64)
     kernel.smooth_rules(
         np.zeros(1),
         5.0,
-        m,
-        m,
-        m,
-        *np.ones((3, 1, 1)),
-        np.ones(3),
-        np.ones(3),
-        third,
-        one,
+        np.ones((1, 3), dtype=np.int64),
+        kernel.RuleMeans(*np.ones((3, 1, 1))),
+        kernel.RuleSums(np.ones(3), np.ones(3), third),
+        np.ones(1),
     )
     assert third[0] == 0.0
 

@@ -11,6 +11,7 @@ from lpcfg_sk import InsideFeatures, SpectralLPCFG, Treebank, make_parser
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.spectral import _decomposition
 from lpcfg_sk.spectral._moments import accumulate_moments, add_moments, solve
+from lpcfg_sk.spectral._node_features import NodeFeatures
 from lpcfg_sk.testing import tree_checks
 from lpcfg_sk.treebank import RuleIndex
 from tests.spectral.conftest import STATES, with_features
@@ -192,6 +193,33 @@ def test_moments_of_parts_add_to_those_of_the_whole(sampled):
         add_moments(whole, whole._replace(n_states=m + 1))
 
 
+@pytest.mark.slow_without_jit
+def test_chunks_of_memory_add_up(sampled, monkeypatch):
+    whole = SpectralLPCFG(m=2).fit(sampled)
+    monkeypatch.setattr("lpcfg_sk.treebank._treebank._CHUNK_SIZE", 500)
+    assert len(sampled.chunk_offsets) > 3
+    for n_jobs in (None, 2):
+        parts = SpectralLPCFG(m=2, n_jobs=n_jobs).fit(sampled)
+        np.testing.assert_array_equal(
+            parts.projections_["A"].U, whole.projections_["A"].U
+        )
+        for one, two in zip(whole.grammar_.arrays, parts.grammar_.arrays, strict=True):
+            np.testing.assert_allclose(two, one, rtol=SUM, atol=SUM)
+    one = SpectralLPCFG(m=2, node_sampling="one", random_state=0).fit(sampled)
+    assert sum(one.counts_.values()) == len(sampled)
+
+
+def test_rules_are_numbered_once(monkeypatch):
+    built = []
+    build = RuleIndex._build
+    monkeypatch.setattr(
+        RuleIndex, "_build", lambda trees: built.append(trees) or build(trees)
+    )
+    trees = with_features(Treebank(["(S (A x) (S (A y) (A y)))", "(S (A x) (A y))"]))
+    SpectralLPCFG(m=2).fit(trees)
+    assert len(built) == 1
+
+
 # -- numbers of states --------------------------------------------------------------
 
 
@@ -245,26 +273,27 @@ def test_nonterminal_without_features_has_one_constant_state():
 
 @pytest.fixture
 def no_dense(monkeypatch):
-    monkeypatch.setattr(_decomposition, "_DENSE_WORK", 0.0)
+    monkeypatch.setattr("lpcfg_sk._svd._DENSE_WORK", 0.0)
 
 
 def decompose(trees, **options):
     index = RuleIndex.from_treebank(trees)
     settings = {"scaling": 5.0, "solver": "arpack", "seed": 0, **options}
-    return _decomposition.decompose(
+    n_labels = len(index.nonterminals)
+    nodes = NodeFeatures.from_blocks(
         trees.blocks["inside"],
         trees.blocks["outside"],
         index.label,
         np.ones(index.n_nodes),
-        np.full(len(index.nonterminals), 4),
-        **settings,
+        n_labels,
     )
+    return _decomposition.decompose(nodes, np.full(n_labels, 4), **settings)
 
 
 @pytest.mark.parametrize("solver", ["arpack", "randomized"])
 def test_sparse_solvers_agree_with_the_dense_one(sampled, solver, monkeypatch):
     dense = decompose(sampled)
-    monkeypatch.setattr(_decomposition, "_DENSE_WORK", 0.0)
+    monkeypatch.setattr("lpcfg_sk._svd._DENSE_WORK", 0.0)
     sparse = decompose(sampled, solver=solver)
     for one, two in zip(dense, sparse, strict=True):
         np.testing.assert_allclose(
@@ -284,7 +313,7 @@ def test_randomized_steps_in_where_arpack_gives_up(sampled, no_dense, monkeypatc
         raise ArpackNoConvergence("too slow", np.zeros(0), np.zeros((0, 0)))
 
     expected = decompose(sampled, solver="randomized", seed=0)
-    monkeypatch.setattr(_decomposition, "svds", give_up)
+    monkeypatch.setattr("lpcfg_sk._svd.svds", give_up)
     for one, two in zip(expected, decompose(sampled, seed=None), strict=True):
         np.testing.assert_array_equal(one.U, two.U)
 
@@ -362,17 +391,11 @@ def test_one_node_of_each_tree_is_biased_where_sizes_differ(finite):
     index = RuleIndex.from_treebank(trees)
     weight = index.node_weight(p / np.diff(index.node_offsets))
     label = index.label
-    projections = _decomposition.decompose(
-        trees.blocks["inside"],
-        trees.blocks["outside"],
-        label,
-        weight,
-        np.array([STATES[a] for a in index.nonterminals]),
-        scaling=None,
-        solver="arpack",
-        seed=None,
-    )
     m = np.array([STATES[a] for a in index.nonterminals])
+    nodes = NodeFeatures.from_blocks(
+        trees.blocks["inside"], trees.blocks["outside"], label, weight, len(m)
+    )
+    projections = _decomposition.decompose(nodes, m)
     y = _decomposition.project(trees.blocks["inside"], label, projections, "inside", m)
     z = _decomposition.project(
         trees.blocks["outside"], label, projections, "outside", m

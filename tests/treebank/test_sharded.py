@@ -54,8 +54,8 @@ def X(folder):
 @pytest.fixture
 def few_entries(monkeypatch):
     """Features of all but rare nonterminals are read part by part."""
-    monkeypatch.setattr("lpcfg_sk.spectral._sharded._MOST_ENTRIES", 2000)
-    monkeypatch.setattr("lpcfg_sk.spectral._streamed._PART_ENTRIES", 1500)
+    monkeypatch.setattr("lpcfg_sk.spectral._decomposition._MOST_ENTRIES", 2000)
+    monkeypatch.setattr("lpcfg_sk.spectral._decomposition._PART_ENTRIES", 1500)
 
 
 def arrays(learner):
@@ -325,7 +325,7 @@ def test_very_large_nonterminals_are_decomposed_by_products(
     trees = load_toy(230)
     for i in range(3):
         trees[80 * i : 80 * i + 80].save(tmp_path / f"{i}.tb")
-    monkeypatch.setattr("lpcfg_sk.spectral._decomposition._DENSE_WORK", 100)
+    monkeypatch.setattr("lpcfg_sk._svd._DENSE_WORK", 100)
     assert_same_decompositions(trees, ShardedTreebank(tmp_path))
 
 

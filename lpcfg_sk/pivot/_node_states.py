@@ -1,15 +1,19 @@
+"""Step 1 of the pivot method: latent states of nodes, from their features."""
+
+import os
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from lpcfg_sk._kernels._moments import active_columns, local_rows
 from lpcfg_sk._kernels._pivot_rules import rule_mixture
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk.pivot._decomposition import anchor_posteriors
 from lpcfg_sk.pivot._simplex import simplex_least_squares
+from lpcfg_sk.spectral import project_label
 
-# A pivot is chosen from this many features a state at least, however rare they are.
+__all__ = ["NodeStates", "PivotOptions", "label_states", "node_states"]
+
+# A pivot is chosen from at least this many features per state, however rare they are.
 _CANDIDATES_PER_STATE = 2
 # Stands for 0 in logarithms: features may contradict each other.
 _TINY = 1e-300
@@ -34,7 +38,7 @@ class NodeStates(NamedTuple):
     n_states : ndarray of int64, shape (N,)
         Number of states found for each nonterminal.
     prior : list of ndarray
-        p(h | a), one vector a nonterminal.
+        p(h | a), one vector per nonterminal.
     inside, outside : ndarray of float64, shape (n_nodes, max(n_states))
         For each node p(inside tree | h, a) and p(outside tree | h, a), up to a
         factor; zeros after the states of its nonterminal.
@@ -49,21 +53,19 @@ class NodeStates(NamedTuple):
     anchors: list
 
 
-def node_states(treebank, index, weight, m, inside, outside, options, *, n_jobs=None):
+def node_states(nodes, label, projections, m, options, *, n_jobs=None):
     """Decompose the features of all nonterminals (step 1 of figure 1).
 
     Parameters
     ----------
-    treebank : Treebank
-        Trees with the blocks "inside" and "outside".
-    index : RuleIndex
-        Their rules.
-    weight : ndarray of float64, shape (n_nodes,)
-        Weight of each node.
+    nodes : NodeFeatures
+        Features of the nodes.
+    label : ndarray of int32, shape (n_nodes,)
+        Nonterminal of each node.
+    projections : list of Projection
+        Projections of the features by CCA, one per nonterminal.
     m : ndarray of int64, shape (N,)
         Number of states wanted for each nonterminal.
-    inside, outside : ndarray of float64, shape (n_nodes, max(m))
-        Projections of the features of each node by CCA.
     options : PivotOptions
         Settings.
     n_jobs : int, default=None
@@ -72,47 +74,51 @@ def node_states(treebank, index, weight, m, inside, outside, options, *, n_jobs=
     Returns
     -------
     NodeStates
+        Likelihoods are in files where features are.
     """
-    blocks = treebank.blocks["inside"], treebank.blocks["outside"]
-    order = np.argsort(index.label, kind="stable")
-    bounds = np.searchsorted(index.label[order], np.arange(len(m) + 1))
 
     def chunk(begin, end):
         return [one(a) for a in range(begin, end)]
 
     def one(a):
-        rows, k = order[bounds[a] : bounds[a + 1]], m[a]
-        if k == 1:
-            ones = np.ones((len(rows), 1))
+        if m[a] == 1:
+            ones = np.ones((nodes.n_nodes[a], 1))
             return np.ones(1), ones, ones, np.zeros(0, np.int64)
-        return label_states(
-            [_local(block, rows) for block in blocks],
-            [inside[rows, :k], outside[rows, :k]],
-            weight[rows],
-            k,
-            options,
+        label_nodes = nodes.of_label(a)
+        features, vectors = project_label(label_nodes, projections[a], m[a])
+        for block in features:
+            block.data[:] = 1.0
+        *states, anchors = label_states(
+            features, vectors, label_nodes.weight, m[a], options
         )
+        return *states, projections[a].inside[anchors]
 
-    n_states = np.ones(len(m), dtype=np.int64)
-    likelihoods = np.zeros_like(inside), np.zeros_like(outside)
+    order = np.argsort(label, kind="stable")
+    bounds = np.searchsorted(label[order], np.arange(len(m) + 1))
+    inside, outside = (
+        _zeros((len(label), m.max()), nodes.folder, name)
+        for name in ("inside", "outside")
+    )
     prior, anchors = [], []
-    chunks = cut_by_work(np.diff(bounds) + 1)
-    found = (s for part in map_chunks(chunk, chunks, n_jobs=n_jobs) for s in part)
-    for a, (share, below, above, pivots) in enumerate(found):
+    chunks = cut_by_work(nodes.n_nodes + 1)
+    results = (s for part in map_chunks(chunk, chunks, n_jobs=n_jobs) for s in part)
+    for a, (share, below, above, pivots) in enumerate(results):
         rows = order[bounds[a] : bounds[a + 1]]
-        n_states[a] = len(share)
         prior.append(share)
         anchors.append(pivots)
-        likelihoods[0][rows, : len(share)] = below
-        likelihoods[1][rows, : len(share)] = above
+        inside[rows, : len(share)] = below
+        outside[rows, : len(share)] = above
+    n_states = np.array([len(share) for share in prior], dtype=np.int64)
     width = n_states.max(initial=1)
-    return NodeStates(
-        n_states,
-        prior,
-        np.ascontiguousarray(likelihoods[0][:, :width]),
-        np.ascontiguousarray(likelihoods[1][:, :width]),
-        anchors,
-    )
+    return NodeStates(n_states, prior, inside[:, :width], outside[:, :width], anchors)
+
+
+def _zeros(shape, folder, name):
+    """Return an array of zeros, in a file if there is a folder."""
+    if folder is None:
+        return np.zeros(shape)
+    path = os.path.join(folder, f"{name}-states.npy")
+    return np.lib.format.open_memmap(path, "w+", dtype=np.float64, shape=shape)
 
 
 def label_states(features, vectors, weight, m, options):
@@ -120,8 +126,8 @@ def label_states(features, vectors, weight, m, options):
 
     Parameters
     ----------
-    features : pair of (ndarray, csr_matrix)
-        Inside and outside features: columns that occur, and the nodes over them.
+    features : pair of CSR matrix
+        Indicators of the inside and outside features of each node.
     vectors : pair of ndarray of shape (n_nodes, m)
         Projections of the inside and of the outside features.
     weight : ndarray of shape (n_nodes,)
@@ -138,7 +144,7 @@ def label_states(features, vectors, weight, m, options):
     inside, outside : ndarray of shape (n_nodes, m')
         Likelihoods of the inside and outside tree of each node.
     anchors : ndarray of int64, shape (m',)
-        Columns of the pivots.
+        Columns of the pivots among the inside features.
 
     Notes
     -----
@@ -148,7 +154,7 @@ def label_states(features, vectors, weight, m, options):
     joint weights of pairs (h, h') are those that make the features of the nodes most
     likely, starting from the least-squares solution.
     """
-    (columns, below), (_, above) = features
+    below, above = features
     posteriors, anchors, points = _one_side(below, vectors[1], weight, m, options)
     prior, inside = _likelihoods(below, posteriors, weight, options)
     others, _, _ = _one_side(above, vectors[0], weight, m, options)
@@ -158,22 +164,16 @@ def label_states(features, vectors, weight, m, options):
     means = (others * counts[:, np.newaxis]).T @ _means(above, vectors[1], weight)
     means /= (counts @ others)[:, np.newaxis]
     start, _ = simplex_least_squares(points, means, tol=1e-14, max_iter=1000)
-    joint = _match(
-        inside,
-        outside,
-        weight,
-        prior[:, np.newaxis] * start,
-        prior,
-        other_prior,
-        options,
-    )
+    start *= prior[:, np.newaxis]
+    independent = prior[:, np.newaxis] * other_prior
+    joint = _match(inside, outside, weight, start, independent, options)
     share = joint.sum(axis=1)
     kept = share > 0
     t = joint[kept] / share[kept, np.newaxis]
-    return share[kept], inside[:, kept], outside @ t.T, columns[anchors[kept]]
+    return share[kept], inside[:, kept], outside @ t.T, anchors[kept]
 
 
-def _match(inside, outside, weight, start, prior, other_prior, options):
+def _match(inside, outside, weight, start, independent, options):
     """Joint weights of the states of the two sides (step 3 of figure 2)."""
     one = np.ones((len(weight), 1))
     inside, outside = np.ascontiguousarray(inside), np.ascontiguousarray(outside)
@@ -181,7 +181,7 @@ def _match(inside, outside, weight, start, prior, other_prior, options):
     if gap <= options.tol:
         return joint
     # zeros are absorbing in EM
-    start = 0.5 * start + 0.5 * prior[:, np.newaxis] * other_prior
+    start = 0.5 * start + 0.5 * independent
     joint, _, _ = rule_mixture(
         inside, outside, one, weight, start, options.tol, options.matching_max_iter
     )
@@ -195,7 +195,7 @@ def _one_side(features, others, weight, m, options):
     least = options.anchor_min_count
     n_candidates = min(_CANDIDATES_PER_STATE * m, len(counts))
     least = min(least, np.partition(counts, -n_candidates)[-n_candidates])
-    # real data deserve no more than a hundred steps a feature, exact moments do
+    # real data deserve no more than a hundred steps per feature, exact moments do
     posteriors, anchors = anchor_posteriors(
         points,
         counts,
@@ -227,17 +227,3 @@ def _likelihoods(features, posteriors, weight, options):
     ratio *= (n_active**-options.tempering)[:, np.newaxis]
     ratio -= ratio.max(axis=1, keepdims=True)
     return prior, np.exp(ratio)
-
-
-def _local(block, rows):
-    """The columns that occur in some rows, and these rows over them, as indicators."""
-    columns = active_columns(block.indptr, block.indices, rows, block.shape[1])
-    number = np.full(block.shape[1], -1, dtype=np.int32)
-    number[columns] = np.arange(len(columns), dtype=np.int32)
-    indptr, indices, data = local_rows(
-        block.indptr, block.indices, block.data, rows, number
-    )
-    local = sparse.csr_matrix(
-        (np.ones_like(data), indices, indptr), shape=(len(rows), len(columns))
-    )
-    return columns, local
