@@ -1,11 +1,13 @@
 """Binarisation of trees and its inverse.
 
-Labels are combined as numbers: a combination is a path in one growing table of
-pairs, whose keys the caller turns into strings, once for each that occurs.
+Labels are combined as numbers: a combination is a path in a growing table of pairs.
+The caller turns the pairs that occur into strings, each of them once.
 """
 
 import numpy as np
 from numba import njit
+
+from lpcfg_sk._kernels._columns import NodeColumns
 
 # First members of the pairs that begin a path.
 CHAIN = -1
@@ -22,7 +24,7 @@ HEAD = 2
 
 @njit(nogil=True, cache=True)
 def _slot(slots, keys, key):
-    """Where a key is, or where it belongs."""
+    """Return where a key is, or where it belongs."""
     mask = slots.size - 1
     mixed = (key >> 32) * 1000003 + (key & 0xFFFFFFFF) * 7919
     position = (mixed ^ (mixed >> 15)) & mask
@@ -33,7 +35,28 @@ def _slot(slots, keys, key):
 
 @njit(nogil=True, cache=True)
 def _pair(keys, slots, count, first, second):
-    """Number of the pair (first, second) in an open-addressing table that grows."""
+    """Return the number of a pair in an open-addressing table that grows.
+
+    Parameters
+    ----------
+    keys : int64 array
+        Pairs, packed as ``first << 32 | second``.
+    slots : int32 array
+        Hash table: numbers of pairs, -1 where it is free.
+    count : int
+        Number of pairs in the table.
+    first, second : int
+        The pair.
+
+    Returns
+    -------
+    pair : int64
+        Number of the pair.
+    keys, slots : arrays
+        The table, which is another one if it had to grow.
+    count : int
+        Number of pairs in the table.
+    """
     key = (np.int64(first) << 32) | np.int64(second)
     position = _slot(slots, keys, key)
     if slots[position] >= 0:
@@ -52,54 +75,42 @@ def _pair(keys, slots, count, first, second):
 
 
 @njit(nogil=True, cache=True)
-def binarize_trees(
-    label,
-    size,
-    parent,
-    start,
-    stop,
-    node_offsets,
-    head,
-    n_labels,
-    direction,
-    horizontal,
-    vertical,
-    max_pieces,
-):
+def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_pieces):
     """Collapse unary chains and binarise, in one sweep over the preorder.
 
     Parameters
     ----------
-    label, size, parent, start, stop, node_offsets : arrays
-        Columns of a treebank.
-    head : int32 array
-        Head child of each node within its tree; used where `direction` is HEAD.
+    nodes : NodeColumns
+        Trees.
+    head : int32 array, shape (n_nodes,)
+        Head child of each node within its tree; only used if `direction` is HEAD.
     n_labels : int
-        Number of labels; stands for a bare word in the pairs.
+        Number of labels, which also stands for a bare word in the pairs.
     direction : int
         RIGHT, LEFT or HEAD. The first two are the same as heads that always are
         the last or the first child.
     horizontal : int
         How many siblings an intermediate node remembers, -1 for all.
     vertical : int
-        How many generations a label tells, itself included.
+        How many generations a label includes, counting itself.
     max_pieces : int
-        Most remembered labels that the distinct labels may have together.
+        Greatest number of labels that the distinct labels may remember in all.
 
     Returns
     -------
-    out_label : int32 array
-        Numbers of pairs; out_start, out_stop likewise one entry a new node.
-    out_start, out_stop : int32 arrays
+    out_label : int32 array, shape (n_new_nodes,)
+        Pair of each new node.
+    out_start, out_stop : int32 arrays, shape (n_new_nodes,)
         Spans. A binary node over n words has ``2 * n - 1`` nodes.
-    out_offsets : int64 array
+    out_offsets : int64 array, shape (n_trees + 1,)
         First new node of each tree.
     keys : int64 array
         The pairs, packed as ``first << 32 | second``.
     pieces : int64
-        Number of remembered labels; more than `max_pieces` means that the kernel
-        gave up and the other results are not to be used.
+        Number of remembered labels. If it is more than `max_pieces`, the kernel gave
+        up and the other results must not be used.
     """
+    label, size, parent, start, stop, node_offsets = nodes
     n_trees = node_offsets.size - 1
     n_nodes = size.size
     out_offsets = np.zeros(n_trees + 1, dtype=np.int64)
@@ -118,11 +129,10 @@ def binarize_trees(
     slots = np.full(4096, -1, dtype=np.int32)
     count = 0
     pieces = np.int64(0)
-    # Of a node: its chain down to it, the top of its chain, the memory of its
-    # ancestors, and what to split off just before it (as right child).
+    # For each node: the chain that ends in it, the first node of its chain, and the
+    # intermediate node to write just before it.
     chain = np.empty(n_nodes, dtype=np.int32)
-    top = np.empty(n_nodes, dtype=np.int32)
-    above = np.empty(n_nodes, dtype=np.int32)
+    chain_top = np.empty(n_nodes, dtype=np.int32)
     before = np.full(n_nodes, -1, dtype=np.int32)
     before_stop = np.empty(n_nodes, dtype=np.int32)
     children = np.empty(widest, dtype=np.int64)
@@ -139,18 +149,18 @@ def binarize_trees(
             p = lo + parent[i]
             if i > lo and size[p + 1] == size[p] - 1:
                 begin = np.int64(chain[p])
-                top[i] = top[p]
+                chain_top[i] = chain_top[p]
             else:
                 begin = np.int64(CHAIN)
-                top[i] = i - lo
-            number, keys, slots, count = _pair(keys, slots, count, begin, symbol)
-            chain[i] = number
+                chain_top[i] = i - lo
+            pair, keys, slots, count = _pair(keys, slots, count, begin, symbol)
+            chain[i] = pair
             if size[i] > 1 and size[i + 1] == size[i] - 1:
                 continue
             leaf = size[i] == 1
-            first = lo + top[i]
+            first = lo + chain_top[i]
 
-            # Vertical memory; a plain tag over a word has none.
+            # Vertical memory; a single pre-terminal has none.
             memory, keys, slots, count = _pair(keys, slots, count, ANCESTORS, 0)
             n_above = 0
             if not (leaf and first == i):
@@ -161,7 +171,6 @@ def binarize_trees(
                     )
                     n_above += 1
                     p = np.int64(parent[lo + p])
-            above[i] = memory
 
             if before[first] >= 0:
                 out_label[out] = before[first]
@@ -169,12 +178,12 @@ def binarize_trees(
                 out_stop[out] = before_stop[first]
                 out += 1
             kind = LEAF if leaf else INNER
-            number, keys, slots, count = _pair(keys, slots, count, kind, chain[i])
+            pair, keys, slots, count = _pair(keys, slots, count, kind, chain[i])
             n_known = count
-            number, keys, slots, count = _pair(keys, slots, count, number, memory)
+            pair, keys, slots, count = _pair(keys, slots, count, pair, memory)
             if count > n_known:
                 pieces += n_above
-            out_label[out] = number
+            out_label[out] = pair
             out_start[out] = start[i]
             out_stop[out] = stop[i]
             out += 1
@@ -195,7 +204,7 @@ def binarize_trees(
             elif direction == LEFT:
                 n_left = 0
             n_right = n - 1 - n_left
-            # From the top down: the right children, outermost first, then the left.
+            # From the root down: the right children, outermost first, then the left.
             for k in range(n_right):
                 split_off[k] = children[n - 1 - k]
             for k in range(n_left):
@@ -221,34 +230,32 @@ def binarize_trees(
                         keys, slots, count, remembered, symbol
                     )
                 n_known = count
-                number, keys, slots, count = _pair(
-                    keys, slots, count, owner, remembered
-                )
+                pair, keys, slots, count = _pair(keys, slots, count, owner, remembered)
                 if count > n_known:
                     pieces += n_above + n_remembered
                     if pieces > max_pieces:
                         break
                 if k <= n_right:
-                    out_label[out] = number
+                    out_label[out] = pair
                     out_start[out] = start[i]
                     out_stop[out] = start[children[n - k]]
                     out += 1
                 else:
                     c = children[k - n_right]
-                    before[c] = number
+                    before[c] = pair
                     before_stop[c] = stop[children[n_left]]
     return out_label, out_start, out_stop, out_offsets, keys[:count], pieces
 
 
 @njit(nogil=True, cache=True)
 def link_binary(start, stop, node_offsets):
-    """Sizes and parents of binary trees in preorder, from their spans.
+    """Return sizes and parents of binary trees in preorder, from their spans.
 
     Parameters
     ----------
-    start, stop : int32 arrays
+    start, stop : int32 arrays, shape (n_nodes,)
         Spans of the nodes.
-    node_offsets : int64 array
+    node_offsets : int64 array, shape (n_trees + 1,)
         First node of each tree.
 
     Returns
@@ -272,40 +279,33 @@ def link_binary(start, stop, node_offsets):
 
 
 @njit(nogil=True, cache=True)
-def unbinarize_trees(
-    label,
-    size,
-    parent,
-    start,
-    stop,
-    node_offsets,
-    intermediate,
-    chain_offsets,
-    chain,
-    fallback,
-):
+def unbinarize_trees(nodes, intermediate, chain_offsets, chain, fallback):
     """Expand unary chains and splice the children of intermediate nodes.
 
     Parameters
     ----------
-    label, size, parent, start, stop, node_offsets : arrays
-        Columns of a treebank; trees need not be binary.
-    intermediate : bool array
-        Which labels are those of intermediate nodes.
-    chain_offsets, chain : int64 and int32 arrays
-        Original labels of each label; none for a bare word.
+    nodes : NodeColumns
+        Trees, which need not be binary.
+    intermediate : bool array, shape (n_labels,)
+        Which labels belong to intermediate nodes.
+    chain_offsets : int64 array, shape (n_labels + 1,)
+        Label ``a`` stands for ``chain[chain_offsets[a]:chain_offsets[a + 1]]``, which
+        is empty for a bare word.
+    chain : int32 array
+        Original labels.
     fallback : int
         Original label of a root that stands for a bare word.
 
     Returns
     -------
-    out_label, out_size, out_parent, out_start, out_stop : int32 arrays
-    out_offsets : int64 array
+    NodeColumns
+        The original trees.
     """
+    label, size, parent, start, stop, node_offsets = nodes
     n_trees = node_offsets.size - 1
     n_nodes = size.size
-    # Of a node: how many nodes it becomes, the nearest node at or above it that
-    # becomes any, its subtree's new size, and the last node that it becomes.
+    # For each node: how many nodes it becomes, the nearest node at or above it that
+    # becomes at least one, its subtree's new size, and the last node that it becomes.
     n_new = np.empty(n_nodes, dtype=np.int32)
     kept = np.empty(n_nodes, dtype=np.int64)
     new_size = np.empty(n_nodes, dtype=np.int32)
@@ -359,4 +359,6 @@ def unbinarize_trees(
                 above = out - base
                 out += 1
             last[i] = above
-    return out_label, out_size, out_parent, out_start, out_stop, out_offsets
+    return NodeColumns(
+        out_label, out_size, out_parent, out_start, out_stop, out_offsets
+    )

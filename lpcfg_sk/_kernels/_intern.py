@@ -1,4 +1,4 @@
-"""Byte strings to ids, and the classes of bytes that the scanners tell apart."""
+"""Ids of byte strings, and the classes of bytes that scanners distinguish."""
 
 from typing import NamedTuple
 
@@ -12,28 +12,47 @@ class Symbols(NamedTuple):
     """Interned byte strings: an open-addressing table over a pool of bytes."""
 
     slots: np.ndarray  # int32, a power of two long; -1 is free
-    hashes: np.ndarray  # int64, one a symbol
-    ends: np.ndarray  # int64; symbol i and a line end are pool[ends[i]:ends[i + 1]]
+    hashes: np.ndarray  # int64, one per symbol
+    ends: np.ndarray  # int64; pool[ends[i]:ends[i + 1]] is symbol i and a line end
     pool: np.ndarray  # uint8
     count: np.ndarray  # int64[1]
 
 
 @njit(nogil=True, cache=True)
 def is_space(byte):
-    """Whether a byte is ASCII white space; anything else belongs to a token."""
+    """Return whether a byte is ASCII white space."""
     return byte == 32 or 9 <= byte <= 13
 
 
 @njit(nogil=True, cache=True)
 def hash_step(key, byte, multiplier):
-    """Polynomial hash modulo 2^31 - 1; a secret multiplier makes it universal."""
+    """Add a byte to a polynomial hash modulo 2^31 - 1.
+
+    The hash is universal, because the multiplier is secret.
+    """
     key = key * multiplier + byte + 1
     return (key & _MERSENNE) + (key >> 31)
 
 
 @njit(nogil=True, cache=True)
 def intern(text, begin, stop, multiplier, symbols):
-    """Id of the byte string ``text[begin:stop]``; room for it was reserved."""
+    """Return the id of a byte string, which is added if it is new.
+
+    Parameters
+    ----------
+    text : uint8 array
+        The string is ``text[begin:stop]``.
+    begin, stop : int
+        Where it is.
+    multiplier : int
+        Secret of the hash function.
+    symbols : Symbols
+        Written to; must have room for the string.
+
+    Returns
+    -------
+    symbol : int
+    """
     key = 0
     for i in range(begin, stop):
         key = hash_step(key, int(text[i]), multiplier)
@@ -42,9 +61,24 @@ def intern(text, begin, stop, multiplier, symbols):
 
 @njit(nogil=True, cache=True, inline="always")
 def intern_hashed(text, begin, stop, key, symbols):
-    """Id of a byte string whose hash is known.
+    """Return the id of a byte string whose hash is known.
 
-    Inlined: passing the arrays costs as much as looking a short word up.
+    Inlined, because passing the arrays costs as much as looking up a short word.
+
+    Parameters
+    ----------
+    text : uint8 array
+        The string is ``text[begin:stop]``.
+    begin, stop : int
+        Where it is.
+    key : int
+        Its hash.
+    symbols : Symbols
+        Written to; must have room for the string.
+
+    Returns
+    -------
+    symbol : int
     """
     slots, hashes, ends, pool, count = symbols
     length = stop - begin
@@ -66,7 +100,7 @@ def intern_hashed(text, begin, stop, key, symbols):
     offset = ends[symbol]
     for i in range(length):
         pool[offset + i] = text[begin + i]
-    # no symbol holds a line end, so that one call of Python decodes and splits all
+    # No symbol contains a line end, so Python decodes and splits all in one call.
     pool[offset + length] = 10
     ends[symbol + 1] = offset + length + 1
     count[0] = symbol + 1
@@ -75,7 +109,7 @@ def intern_hashed(text, begin, stop, key, symbols):
 
 @njit(nogil=True, cache=True)
 def rehash(hashes, count, slots):
-    """Fill the free table ``slots`` with the first ``count`` symbols."""
+    """Enter the first ``count`` symbols into the empty table ``slots``."""
     mask = slots.size - 1
     for symbol in range(count):
         slot = hashes[symbol] & mask
@@ -86,7 +120,7 @@ def rehash(hashes, count, slots):
 
 @njit(nogil=True, cache=True)
 def invalid_byte(text, begin, stop):
-    """Position of the first byte that is NUL or not UTF-8, -1 for none."""
+    """Return the position of the first byte that is NUL or not UTF-8, or -1."""
     i = begin
     while i < stop:
         byte = text[i]

@@ -1,4 +1,4 @@
-"""Bracketed text to tree columns.
+"""Bracketed text to columns of trees.
 
 All brackets are structural in bracketed text, and every delimiter is an ASCII
 byte, so the scanner works on UTF-8 bytes and never on characters.
@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._columns import Columns
 from lpcfg_sk._kernels._intern import hash_step, intern_hashed, invalid_byte, is_space
 
-#: What a scan reports, as indices into its ``report`` array.
-POSITION = 0  # where scanning stopped; the rest of the text is not used yet
+#: Indices into the report of a scan.
+POSITION = 0  # where scanning stopped; the text after it is not used yet
 TREES = 1  # trees written to the columns
 SEEN = 2  # trees begun, good or bad
 FAULTS = 3  # faults found
@@ -37,22 +38,60 @@ _OPEN = 40
 _CLOSE = 41
 
 
-class Columns(NamedTuple):
-    """Preorder columns of trees, and of their tokens."""
+class ScanSettings(NamedTuple):
+    """Settings of a scan.
 
-    label: np.ndarray
-    size: np.ndarray
-    parent: np.ndarray
-    start: np.ndarray
-    stop: np.ndarray
-    node_offsets: np.ndarray
-    token: np.ndarray
-    token_offsets: np.ndarray
+    Attributes
+    ----------
+    skip : bool
+        Whether to pass over faults instead of stopping at the first one.
+    max_depth : int
+        Greatest number of brackets that may be open at once.
+    margin : int
+        After a tree that is never closed, scanning goes on at the next "(" that is
+        the first of its line and indented by at most this much.
+    comment : uint8 array
+        Start of a comment between trees; empty if there are no comments.
+    root : int
+        Symbol to use as the label of an unlabelled root.
+    multiplier : int
+        Secret of the hash function.
+    """
+
+    skip: bool
+    max_depth: int
+    margin: int
+    comment: np.ndarray
+    root: int
+    multiplier: int
+
+
+class ScanOutput(NamedTuple):
+    """Arrays that a scan writes to.
+
+    Attributes
+    ----------
+    columns : Columns
+        Trees. A leaf is a pre-terminal with its word; a word with siblings is a node
+        of its own with label -1.
+    filled : int64 array, shape (3,)
+        Number of trees, nodes and tokens in the columns; updated by the scan.
+    places : int64 array, shape (n_trees, 2)
+        Where each tree begins and ends in the text.
+    report : int64 array, shape (REPORT_SIZE,)
+        See ``POSITION`` and the following names. ``report[POSITION]`` is the start of
+        the tree that the end of the text cuts off.
+    """
+
+    columns: Columns
+    filled: np.ndarray
+    places: np.ndarray
+    report: np.ndarray
 
 
 @njit(nogil=True, cache=True)
 def count_marks(text):
-    """Number of opening brackets and of tokens, which bound what a scan emits."""
+    """Count opening brackets and tokens, which bound the output of a scan."""
     n_open = 0
     n_tokens = 0
     before = True
@@ -67,10 +106,10 @@ def count_marks(text):
 
 @njit(nogil=True, cache=True)
 def unmatched_brackets(text, begin):
-    """Positions of opening brackets that are never closed, ascending."""
+    """Return the positions of opening brackets that are never closed, ascending."""
     count = 0
     for _ in range(2):
-        found = np.empty(count, dtype=np.int64)
+        positions = np.empty(count, dtype=np.int64)
         kept = count
         closers = 0
         for i in range(text.size - 1, begin - 1, -1):
@@ -81,15 +120,15 @@ def unmatched_brackets(text, begin):
                     closers -= 1
                 elif kept > 0:
                     kept -= 1
-                    found[kept] = i
+                    positions[kept] = i
                 else:
                     count += 1
-    return found
+    return positions
 
 
 @njit(nogil=True, cache=True)
 def _next_tree_line(text, position, margin):
-    """Next "(" that leads its line, indented by ``margin`` at most."""
+    """Return the next "(" that is first on its line, indented by at most ``margin``."""
     while position < text.size:
         if text[position] != _NEWLINE:
             position += 1
@@ -129,7 +168,7 @@ def _is_byte_order_mark(text, position):
 
 @njit(nogil=True, cache=True)
 def _token(text, position, multiplier):
-    """End of a token, its hash, and its first byte that is invalid or -1."""
+    """Return the end of a token, its hash, and its first invalid byte or -1."""
     begin = position
     key = 0
     odd = False
@@ -145,10 +184,32 @@ def _token(text, position, multiplier):
 
 @njit(nogil=True, cache=True)
 def _next_tree(text, position, final, skip, comment, report):
-    """Pass over what stands between trees: the next "(" and whether to go on.
+    """Pass over the text between trees.
 
-    A run of stray text that is cut off by the end of a block is not judged: it
-    may turn out to be a comment.
+    Stray text that is cut off by the end of a block is left for the next scan,
+    because it may turn out to be a comment.
+
+    Parameters
+    ----------
+    text : uint8 array
+        UTF-8.
+    position : int
+        Where to start, outside any tree.
+    final : bool
+        Whether the file ends with the text.
+    skip : bool
+        Whether to pass over stray text.
+    comment : uint8 array
+        Start of a comment.
+    report : int64 array
+        Stray text is recorded here.
+
+    Returns
+    -------
+    position : int
+        The next "(", or where scanning has to stop.
+    more : bool
+        Whether a tree begins there.
     """
     stray = -1
     while position < text.size and text[position] != _OPEN:
@@ -190,7 +251,19 @@ def _next_tree(text, position, final, skip, comment, report):
 
 @njit(nogil=True, cache=True)
 def record_fault(report, code, position, tree):
-    """Count a fault; remember the first one."""
+    """Count a fault, and note where the first one is.
+
+    Parameters
+    ----------
+    report : int64 array
+        Written to.
+    code : int
+        Kind of the fault.
+    position : int
+        Where it is in the text.
+    tree : int
+        Number of trees begun so far.
+    """
     if report[FAULTS] == 0:
         report[FAULT] = code
         report[FAULT_POSITION] = position
@@ -199,59 +272,29 @@ def record_fault(report, code, position, tree):
 
 
 @njit(nogil=True, cache=True)
-def scan_trees(
-    text,
-    begin,
-    final,
-    skip,
-    max_depth,
-    margin,
-    comment,
-    unclosed,
-    multiplier,
-    root,
-    symbols,
-    columns,
-    filled,
-    places,
-    report,
-):
-    """Scan whole trees of ``text[begin:]`` into ``columns``.
+def scan_trees(text, begin, final, unclosed, settings, symbols, output):
+    """Scan the complete trees of ``text[begin:]`` into columns.
 
     Parameters
     ----------
     text : uint8 array
+        UTF-8.
     begin : int
         Where to start, outside any tree.
     final : bool
-        Whether the text ends here; otherwise what the end cuts off is left.
-    skip : bool
-        Pass over faults instead of stopping at the first one.
-    max_depth : int
-        Most brackets that may be open at once.
-    margin : int
-        Indentation up to which a "(" at the head of a line counts as the start
-        of a tree after one that is never closed.
-    comment : uint8 array
-        What starts a comment between trees; empty for none.
+        Whether the file ends with the text; otherwise a tree that the end cuts off
+        is left for the next scan.
     unclosed : int64 array
         Positions of brackets known never to be closed, ascending.
-    multiplier : int
-        Secret of the hash function.
-    root : int
-        Symbol that stands for the label of an unlabelled root.
+    settings : ScanSettings
+        Settings.
     symbols : Symbols
-        Written to; has room for all tokens of the text.
-    columns : Columns
-        Output; a leaf is a pre-terminal with its word, a word with siblings is a
-        node of its own with label -1.
-    filled : int64 array of shape (3,)
-        Trees, nodes and tokens in the columns already; brought up to date.
-    places : int64 array of shape (trees, 2)
-        Output: where each tree begins and ends in the text.
-    report : int64 array
-        Output. ``report[POSITION]`` is the start of a tree that the end cuts off.
+        Written to; must have room for all tokens of the text.
+    output : ScanOutput
+        Written to.
     """
+    skip, max_depth, margin, comment, root, multiplier = settings
+    columns, filled, places, report = output
     label, size, parent, start, stop, node_offsets, token, token_offsets = columns
     report[:] = 0
     position = begin
@@ -285,7 +328,7 @@ def scan_trees(
             if fault != 0 and not skip:
                 break
             if fault != 0:
-                # the tree is lost: only its end matters
+                # The tree is lost, only its end matters.
                 position += 1
                 if byte == _OPEN:
                     depth += 1
@@ -310,7 +353,7 @@ def scan_trees(
                     break
                 continue
             if waiting:
-                # the word before has a sibling: it is no pre-terminal's word
+                # The word before has a sibling, so it becomes a node of its own.
                 node = last + 1
                 label[node] = -1
                 size[node] = 1
@@ -326,7 +369,7 @@ def scan_trees(
                     head += 1
             tail, key, invalid = _token(text, head, multiplier)
             if tail == text.size:
-                # the end cuts the tree off, perhaps within a character
+                # The end cuts the tree off, perhaps within a character.
                 position = tail
             elif invalid >= 0:
                 fault = NUL if text[invalid] == 0 else UNDECODABLE

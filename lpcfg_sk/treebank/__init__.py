@@ -1,7 +1,6 @@
 """Treebanks: columns of trees, reading and writing, binarisation, rare words."""
 
 from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
-from lpcfg_sk.treebank._delexicalize import delexicalize
 from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
 from lpcfg_sk.treebank._labels import (
     BARE,
@@ -12,7 +11,6 @@ from lpcfg_sk.treebank._labels import (
     encode_label,
     escape_label,
 )
-from lpcfg_sk.treebank._rarewords import RareWords
 from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._rule_index import RuleIndex, count_rules, leaf_tokens
 from lpcfg_sk.treebank._rule_table import (
@@ -23,17 +21,16 @@ from lpcfg_sk.treebank._rule_table import (
 )
 from lpcfg_sk.treebank._sharded import ShardedTreebank, over_chunks
 from lpcfg_sk.treebank._symbols import SymbolTable
-from lpcfg_sk.treebank._transformer import (
-    TreebankTransformerMixin,
-    transforms_shards,
-)
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
 from lpcfg_sk.treebank._validation import (
+    TreebankTransformerMixin,
     check_sample_weight,
     check_treebank,
+    transforms_shards,
     weighted_trees,
 )
+from lpcfg_sk.treebank._words import RareWords, delexicalize
 from lpcfg_sk.treebank._writer import write_treebank
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Binary trees of arbitrary ones, and back."""
+"""Binarisation of trees, and its inverse."""
 
 from collections import Counter
 from numbers import Integral
@@ -8,16 +8,22 @@ from sklearn.base import BaseEstimator
 
 from lpcfg_sk._kernels import _binarize as kernel
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
+from lpcfg_sk.treebank._columns import node_columns
 from lpcfg_sk.treebank._heads import find_heads
 from lpcfg_sk.treebank._labels import BARE, decode_table, encode_label
 from lpcfg_sk.treebank._sharded import over_chunks
-from lpcfg_sk.treebank._transformer import TreebankTransformerMixin, transforms_shards
-from lpcfg_sk.treebank._validation import check_treebank
+from lpcfg_sk.treebank._validation import (
+    TreebankTransformerMixin,
+    check_treebank,
+    transforms_shards,
+)
+
+__all__ = ["TreeBinarizer", "unbinarize"]
 
 _DIRECTIONS = {"right": kernel.RIGHT, "left": kernel.LEFT, "head": kernel.HEAD}
 
-# The distinct labels of a treebank may remember this many labels in all: enough
-# for nodes of 4,000 children that remember everything, some 30 MB of text.
+# The distinct labels of a treebank may remember this many labels in all. That is
+# enough for nodes of 4,000 children that remember everything, about 30 MB of text.
 _MAX_PIECES = 2**23
 
 # Label of a one-word tree whose root is predicted to be a bare word.
@@ -28,25 +34,25 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
     r"""Collapse unary chains into one label and make all trees binary.
 
     Afterwards every nonterminal is either an in-terminal, which has two children,
-    or a pre-terminal, which has a word, as L-PCFGs assume. The labels tell how to
-    undo it: :meth:`inverse_transform` restores the original trees exactly.
+    or a pre-terminal, which has a word, as L-PCFGs assume. The labels hold what
+    :meth:`inverse_transform` needs to restore the original trees exactly.
 
     Parameters
     ----------
     direction : {"right", "left", "head"}, default="right"
-        How a node with children ``B C D`` is split. From the left to the right:
-        ``A -> B @A``, ``@A -> C D``; from the right to the left: ``A -> @A D``,
-        ``@A -> B C``; or towards the head child: first the children right of it
-        are split off, outermost first, then those left of it.
+        How a node with children ``B C D`` is split. From left to right:
+        ``A -> B @A``, ``@A -> C D``; from right to left: ``A -> @A D``,
+        ``@A -> B C``; or towards the head child: first the children to the right of
+        it are split off, outermost first, then those to the left.
     horizontal : int or None, default=0
         How many of the siblings split off last an intermediate node remembers in
         its label: ``@A|B`` for 1. None for all of them.
     vertical : int, default=1
-        How many generations a label tells: with 2 an NP under S is ``NP^S``. A
+        How many generations a label includes: with 2 an NP under S is ``NP^S``. A
         single pre-terminal is left as it is.
     head_rules : dict, default=None
         Rules that find head children for ``direction="head"``, see
-        :func:`find_heads`; None for those of English.
+        :func:`find_heads`. By default those for English.
 
     Attributes
     ----------
@@ -58,18 +64,18 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
     See Also
     --------
     unbinarize : The inverse as a function.
-    decode_label : What a label stands for.
+    decode_label : Meaning of a label.
 
     Notes
     -----
     A chain of unary nodes becomes one node labelled by all of them, ``S+VP``, also
     above a pre-terminal, ``NP+NN``. A word that has siblings but no pre-terminal
-    gets the label ``\bare``. Sentences without a tree pass as they are, and so do
-    tokens and words. Feature blocks are dropped, for they belong to nodes that are
-    no more. Trees that are binarised already are restored first.
+    gets the label ``\bare``. Sentences without a tree do not change, and neither do
+    tokens and words. Feature blocks are dropped, because their nodes no longer exist.
+    Trees that are already binarised are restored first.
 
-    With ``horizontal=None`` the labels of one node with n children have a length of
-    n²/2 together; where that passes eight million labels, `transform` refuses.
+    With ``horizontal=None`` the labels of a node with n children remember n²/2 labels
+    in all. `transform` raises an error if that exceeds eight million.
 
     Examples
     --------
@@ -119,7 +125,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         return self
 
     def _leaf_excess(self, X):
-        """How much more often each label is over a word than over several nodes."""
+        """Return how much more often each label is over a word than over nodes."""
         treebank = self._check(X, allow_empty=False)
         leaf = treebank.size == 1
         over_word = _counts(treebank, leaf & (treebank.label >= 0))
@@ -134,7 +140,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : Treebank or iterable of trees
-            Trees; sentences without a tree pass as they are.
+            Trees; sentences without a tree do not change.
 
         Returns
         -------
@@ -146,13 +152,8 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         if self.direction == "head":
             head = find_heads(treebank, self.head_rules)
         n_labels = len(treebank.labels)
-        number, start, stop, node_offsets, keys, pieces = kernel.binarize_trees(
-            treebank.label,
-            treebank.size,
-            treebank.parent,
-            treebank.start,
-            treebank.stop,
-            treebank.node_offsets,
+        pair, start, stop, node_offsets, keys, pieces = kernel.binarize_trees(
+            node_columns(treebank),
             head,
             n_labels,
             _DIRECTIONS[self.direction],
@@ -167,7 +168,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
                 "in all; choose a smaller horizontal or vertical, such as 2"
             )
         size, parent = kernel.link_binary(start, stop, node_offsets)
-        label, strings = self._label_strings(number, keys, treebank.labels.strings)
+        label, strings = self._label_strings(pair, keys, treebank.labels.strings)
         tag, strings = self._tags(treebank, strings)
         return treebank.replace(
             label=label,
@@ -189,7 +190,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : Treebank or iterable of trees
-            Trees that a TreeBinarizer of any setting made, or a parser that
+            Trees made by a TreeBinarizer with any setting, or by a parser that
             learned from such trees.
 
         Returns
@@ -206,16 +207,16 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
     def _marked(self, label, leaf):
         return leaf != (label in self.preterminals_)
 
-    def _label_strings(self, number, keys, names):
-        """Labels of the pairs that occur, and ids of them."""
-        used, label = np.unique(number, return_inverse=True)
+    def _label_strings(self, pairs, keys, names):
+        """Return the label of each pair, as an id and as a table of strings."""
+        used, label = np.unique(pairs, return_inverse=True)
         first, second = (keys >> 32).tolist(), (keys & 0xFFFFFFFF).tolist()
-        names = (*names, None)
 
         def path(pair):
             symbols = []
             while pair >= 0 and first[pair] not in (kernel.ANCESTORS, kernel.SIBLINGS):
-                symbols.append(names[second[pair]])
+                symbol = second[pair]
+                symbols.append(names[symbol] if symbol < len(names) else None)
                 pair = first[pair]
             return symbols[::-1]
 
@@ -243,7 +244,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         return label.astype(np.int32), strings
 
     def _tags(self, treebank, strings):
-        """Given tags as labels of pre-terminals, added to the table."""
+        """Return given tags as labels of pre-terminals, which join the table."""
         ids = {s: i for i, s in enumerate(strings)}
         mapping = np.full(len(treebank.labels) + 1, -1, dtype=np.int32)
         for tag in np.unique(treebank.tag[treebank.tag >= 0]).tolist():
@@ -257,25 +258,25 @@ def unbinarize(treebank):
     """Restore the original trees of binarised ones, from their labels alone.
 
     Chains of labels become unary nodes again, and the children of an intermediate
-    node become children of the nearest node above it that is none.
+    node become children of the nearest node above it that is not intermediate.
 
     Parameters
     ----------
     treebank : Treebank
-        Trees that :class:`TreeBinarizer` made, or a parser that learned from them.
+        Trees made by :class:`TreeBinarizer`, or by a parser that learned from them.
 
     Returns
     -------
     treebank : Treebank
-        Trees over the same tokens, words and tags. Feature blocks are dropped, for
-        they belong to nodes that are no more.
+        Trees over the same tokens, words and tags. Feature blocks are dropped, because
+        their nodes no longer exist.
 
     Notes
     -----
-    Labels of a parser may be in places that no TreeBinarizer would put them; all
-    words are kept. An intermediate root, or one over a word, becomes a node of the
-    label that it is an intermediate of (``@NP`` becomes ``NP``). A bare word that
-    is a tree of its own becomes an ``X``.
+    A parser may put labels in places where a TreeBinarizer would not; all words are
+    kept. An intermediate root, or an intermediate node over a word, gets the label of
+    the node that was split (``@NP`` becomes ``NP``). A bare word that is a tree of its
+    own becomes an ``X``.
 
     Examples
     --------
@@ -286,28 +287,18 @@ def unbinarize(treebank):
     """
     table = decode_table(treebank.labels)
     originals = dict.fromkeys((*table.originals, _UNKNOWN_PHRASE))
-    label, size, parent, start, stop, node_offsets = kernel.unbinarize_trees(
-        treebank.label,
-        treebank.size,
-        treebank.parent,
-        treebank.start,
-        treebank.stop,
-        treebank.node_offsets,
+    nodes = kernel.unbinarize_trees(
+        node_columns(treebank),
         table.intermediate,
         table.chain_offsets,
         table.chain,
         list(originals).index(_UNKNOWN_PHRASE),
     )
-    # A tag is the lowest label of its chain; there is none of a bare word.
+    # A tag is the lowest label of its chain; a bare word has none.
     lowest = np.append(table.chain, np.int32(-1))[table.chain_offsets[1:] - 1]
     lowest[np.diff(table.chain_offsets) == 0] = -1
     return treebank.replace(
-        label=label,
-        size=size,
-        parent=parent,
-        start=start,
-        stop=stop,
-        node_offsets=node_offsets,
+        **nodes._asdict(),
         tag=np.append(lowest, np.int32(-1))[treebank.tag],
         labels=originals,
         blocks={},
@@ -317,7 +308,7 @@ def unbinarize(treebank):
 
 
 def _is_unary(treebank):
-    """Which nodes have exactly one child."""
+    """Return which nodes have exactly one child."""
     size = treebank.size
     below = np.append(size[1:], 0)
     return (size > 1) & (below == size - 1)

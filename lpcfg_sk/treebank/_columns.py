@@ -1,16 +1,49 @@
-"""Columns of a treebank made from strings and Python objects."""
+"""Columns of a treebank: made from trees, chosen by row, joined, shown and checked."""
 
 import numpy as np
+import pandas as pd
+import scipy.sparse
 
-from lpcfg_sk.treebank._symbols import SymbolTable
+from lpcfg_sk._kernels._columns import NodeColumns
+from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk.treebank._penn import scan_brackets
+from lpcfg_sk.treebank._symbols import SymbolTable, translate, union_of_tables
 from lpcfg_sk.treebank._tree import Tree
+
+__all__ = [
+    "NODE_COLUMNS",
+    "OFFSETS",
+    "TOKEN_COLUMNS",
+    "check_columns",
+    "columns_of_objects",
+    "columns_of_strings",
+    "joined_columns",
+    "kind_of",
+    "node_columns",
+    "node_frame",
+    "ranges",
+    "row_key",
+    "row_numbers",
+]
 
 NODE_COLUMNS = ("label", "size", "parent", "start", "stop")
 TOKEN_COLUMNS = ("token", "word", "tag")
+OFFSETS = ("node_offsets", "token_offsets")
+
+#: Number of nodes to check at a time.
+_PART = 2**20
 
 
-def empty_columns():
-    """State of a treebank without rows."""
+def node_columns(treebank):
+    """Return the nodes of a treebank in the form that kernels take."""
+    return NodeColumns(*(getattr(treebank, name) for name in NodeColumns._fields))
+
+
+# -- made from strings and objects ---------------------------------------------
+
+
+def _empty_columns():
+    """Return the state of a treebank without rows."""
     empty = np.zeros(0, dtype=np.int32)
     table = SymbolTable(())
     return {
@@ -27,7 +60,7 @@ def empty_columns():
 
 
 def kind_of(item):
-    """Say how a row of a treebank is given."""
+    """Return the form in which a row of a treebank is given."""
     if isinstance(item, str):
         return "bracket"
     if isinstance(item, Tree):
@@ -40,10 +73,8 @@ def kind_of(item):
 
 
 def columns_of_strings(texts, row):
-    """Columns of bracketed strings, the first of which is item `row`."""
-    from lpcfg_sk.treebank._brackets import scan_brackets
-
-    state = empty_columns()
+    """Return the columns of bracketed strings, the first of which is item `row`."""
+    state = _empty_columns()
     state.update(scan_brackets(texts, first_item=row))
     state["labels"] = SymbolTable(state["labels"])
     state["tokens"] = state["words"] = SymbolTable(state["tokens"])
@@ -53,7 +84,22 @@ def columns_of_strings(texts, row):
 
 
 def columns_of_objects(items, kind, row):
-    """Columns of trees, nltk trees or token lists, the first being item `row`."""
+    """Return the columns of trees, nltk trees or token lists.
+
+    Parameters
+    ----------
+    items : list
+        Trees or sentences.
+    kind : {"tree", "nltk", "sentence", "unknown"}
+        Form of all items, see :func:`kind_of`.
+    row : int
+        Number of the first item, for messages.
+
+    Returns
+    -------
+    state : dict
+        Arguments of :meth:`Treebank.from_columns`.
+    """
     labels, tokens = {}, {}
     columns = {name: [] for name in (*NODE_COLUMNS, "token", "tag")}
     node_offsets, token_offsets = [0], [0]
@@ -76,16 +122,16 @@ def columns_of_objects(items, kind, row):
         )
         node_offsets.append(len(columns["label"]))
         token_offsets.append(len(columns["token"]))
-    tables = SymbolTable(tokens)
+    table = SymbolTable(tokens)
     return {
-        **empty_columns(),
+        **_empty_columns(),
         **columns,
         "word": columns["token"],
         "node_offsets": node_offsets,
         "token_offsets": token_offsets,
         "labels": SymbolTable(labels),
-        "tokens": tables,
-        "words": tables,
+        "tokens": table,
+        "words": table,
     }
 
 
@@ -166,3 +212,240 @@ def _nodes_of_nltk(tree, row):
         else:
             stack.append((iter(below), len(labels) - 1))
     return (labels, sizes), words, [None] * len(words)
+
+
+# -- rows ----------------------------------------------------------------------
+
+
+def row_key(key, n):
+    """Return an index as a row number, a slice, or an argument of `row_numbers`.
+
+    scikit-learn indexes objects that have a shape by ``[rows, ...]``.
+    """
+    if isinstance(key, tuple):
+        if len(key) != 2 or key[1] is not Ellipsis:
+            raise IndexError(
+                "a treebank has one axis; index it by an int, a slice, a list of "
+                "ints, or an integer or boolean array"
+            )
+        key = key[0]
+    if isinstance(key, np.ndarray) and key.ndim == 0:
+        key = key[()]
+    if isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_):
+        row = int(key)
+        if not -n <= row < n:
+            raise IndexError(f"row {row} of a treebank with {n} rows")
+        return row % n
+    return key
+
+
+def row_numbers(key, n):
+    """Turn any one-dimensional index into non-negative row numbers."""
+    rows = np.asarray(key)
+    if rows.size == 0 and rows.dtype.kind not in "b":
+        return np.zeros(0, dtype=np.int64)
+    if rows.ndim != 1 or rows.dtype.kind not in "iub":
+        raise IndexError(
+            "a treebank is indexed by an int, a slice, a list of ints, or a "
+            f"one-dimensional integer or boolean array, got {type(key).__name__}"
+        )
+    if rows.dtype.kind == "b":
+        if len(rows) != n:
+            raise IndexError(f"boolean index of length {len(rows)} for {n} rows")
+        return np.flatnonzero(rows)
+    rows = rows.astype(np.int64)
+    if rows.min() < -n or rows.max() >= n:
+        wrong = rows[(rows < -n) | (rows >= n)][0]
+        raise IndexError(f"row {wrong} of a treebank with {n} rows")
+    return np.where(rows < 0, rows + n, rows)
+
+
+def ranges(bounds, rows):
+    """Return the positions that the given rows cover, and their new offsets."""
+    lengths = bounds[rows + 1] - bounds[rows]
+    return ragged_indices(bounds[rows], lengths), offsets(lengths)
+
+
+def joined_columns(banks):
+    """Return the state of a treebank with the rows of all others.
+
+    Parameters
+    ----------
+    banks : list of Treebank
+        Blocks that one of them lacks are left out.
+
+    Returns
+    -------
+    state : dict
+        Arguments of :meth:`Treebank.from_columns`.
+    """
+    if not banks:
+        return _empty_columns()
+    labels, label_maps = union_of_tables([b.labels for b in banks])
+    tokens, token_maps = union_of_tables([b.tokens for b in banks])
+    if all(b.words is b.tokens for b in banks):
+        words, word_maps = tokens, token_maps
+    else:
+        words, word_maps = union_of_tables([b.words for b in banks])
+    state = {
+        name: np.concatenate([getattr(b, name) for b in banks])
+        for name in ("size", "parent", "start", "stop")
+    }
+    for name, maps in (
+        ("label", label_maps),
+        ("tag", label_maps),
+        ("token", token_maps),
+        ("word", word_maps),
+    ):
+        state[name] = np.concatenate(
+            [translate(getattr(b, name), m) for b, m in zip(banks, maps, strict=True)]
+        )
+    for name in OFFSETS:
+        lengths = [np.diff(getattr(b, name)) for b in banks]
+        state[name] = offsets(np.concatenate(lengths))
+    shared = [k for k in banks[0].blocks if all(k in b.blocks for b in banks)]
+    state["blocks"] = {
+        k: (
+            np.concatenate([b.blocks[k] for b in banks])
+            if isinstance(banks[0].blocks[k], np.ndarray)
+            else scipy.sparse.vstack([b.blocks[k] for b in banks], format="csr")
+        )
+        for k in shared
+    }
+    state["block_names"] = {
+        k: v for k, v in banks[0].block_names.items() if k in shared
+    }
+    state.update(labels=labels, tokens=tokens, words=words)
+    state["binarized"] = all(b.binarized for b in banks)
+    return state
+
+
+def node_frame(treebank):
+    """Return a DataFrame with one row per node, see :meth:`Treebank.to_frame`."""
+    counts = np.diff(treebank.node_offsets)
+    tree = np.repeat(np.arange(len(treebank)), counts)
+    names = np.array([*treebank.labels.strings, None], dtype=object)
+    token = np.full(treebank.n_nodes, None, dtype=object)
+    leaves = treebank.size == 1
+    strings = np.array([*treebank.tokens.strings, None], dtype=object)
+    position = treebank.token_offsets[tree[leaves]] + treebank.start[leaves]
+    token[leaves] = strings[treebank.token[position]]
+    return pd.DataFrame(
+        {
+            "tree": tree,
+            "node": np.arange(treebank.n_nodes) - treebank.node_offsets[tree],
+            "parent": treebank.parent,
+            "label": pd.array(names[treebank.label], dtype="string"),
+            "start": treebank.start,
+            "stop": treebank.stop,
+            "token": pd.array(token, dtype="string"),
+        }
+    )
+
+
+# -- checks --------------------------------------------------------------------
+
+
+def check_columns(state):
+    """Check that columns describe trees, which kernels rely on.
+
+    Parameters
+    ----------
+    state : dict
+        Arguments of ``Treebank.from_columns``.
+
+    Raises
+    ------
+    ValueError
+        If ids are out of range or nodes do not nest.
+    """
+    node_offsets = _check_offsets(state, "node", state["label"])
+    if len(_check_offsets(state, "token", state["token"])) != len(node_offsets):
+        raise ValueError("node and token offsets disagree on the number of trees")
+    for names, shape in (
+        (NODE_COLUMNS, state["label"].shape),
+        (TOKEN_COLUMNS, state["token"].shape),
+    ):
+        for name in names:
+            if state[name].shape != shape:
+                raise ValueError(f"column {name!r} has a wrong length")
+    for column, table, least in (
+        ("label", "labels", -1),
+        ("tag", "labels", -1),
+        ("token", "tokens", 0),
+        ("word", "words", 0),
+    ):
+        _check_range(state[column], least, len(state[table]), column)
+    for table in ("labels", "tokens", "words"):
+        if state[table].backoff is not None:
+            _check_range(state[table].backoff, 0, len(state[table]), "backoff")
+    n_trees, begin = len(node_offsets) - 1, 0
+    while begin < n_trees:
+        last = np.searchsorted(node_offsets, node_offsets[begin] + _PART)
+        end = min(max(begin + 1, int(last)), n_trees)
+        _check_trees(state, begin, end)
+        begin = end
+    for name, block in state["blocks"].items():
+        if block.shape[0] != len(state["label"]):
+            raise ValueError(f"block {name!r} does not have one row per node")
+        if not isinstance(block, np.ndarray):
+            block.check_format(full_check=True)
+
+
+def _check_offsets(state, kind, column):
+    bounds = state[f"{kind}_offsets"]
+    if bounds.ndim != 1 or len(bounds) == 0 or bounds[0] != 0:
+        raise ValueError(f"{kind} offsets do not begin with 0")
+    if (np.diff(bounds) < 0).any() or bounds[-1] != len(column):
+        raise ValueError(f"{kind} offsets do not cover the {kind}s")
+    return bounds
+
+
+def _check_range(column, least, end, name):
+    for begin in range(0, len(column), _PART):
+        part = column[begin : begin + _PART]
+        if part.min() < least or part.max() >= end:
+            raise ValueError(f"ids of {name!r} are out of range")
+
+
+def _check_trees(state, first, last):
+    """Check that the nodes of the trees ``first:last`` nest in preorder."""
+    bounds = state["node_offsets"][first : last + 1]
+    nodes = slice(bounds[0], bounds[-1])
+    counts = np.diff(bounds)
+    row = np.repeat(np.arange(last - first), counts)
+    index = np.arange(len(row)) - (bounds[:-1] - bounds[0])[row]
+    size, parent, start, stop = (
+        state[name][nodes].astype(np.int64)
+        for name in ("size", "parent", "start", "stop")
+    )
+    if (size < 1).any() or (index + size > counts[row]).any():
+        raise ValueError("the size of a node is out of range")
+    below = index > 0
+    if (parent[~below] != -1).any() or (size != counts[row])[~below].any():
+        raise ValueError("the first node of a tree is not its root")
+    if (parent[below] < 0).any() or (parent >= index)[below].any():
+        raise ValueError("the parent of a node is out of range")
+    child = np.flatnonzero(below)
+    above = child - index[child] + parent[child]
+    if (child + size[child] > above + size[above]).any():
+        raise ValueError("nodes do not nest")
+    # The first child comes right after its parent, and every other child where the
+    # one before it ends.
+    inner = np.flatnonzero(size > 1)
+    covered = np.bincount(above, weights=size[child], minlength=len(size))
+    if (covered[inner] != size[inner] - 1).any() or (
+        parent[inner + 1] != index[inner]
+    ).any():
+        raise ValueError("the children of a node do not cover it")
+    leaves = offsets(size == 1)
+    before = leaves[bounds[:-1] - bounds[0]][row]
+    here = np.arange(len(row))
+    if (start != leaves[here] - before).any() or (
+        stop != leaves[here + size] - before
+    ).any():
+        raise ValueError("the span of a node is not that of its leaves")
+    n_tokens = np.diff(state["token_offsets"][first : last + 1])
+    n_leaves = leaves[bounds[1:] - bounds[0]] - leaves[bounds[:-1] - bounds[0]]
+    if (n_leaves[counts > 0] != n_tokens[counts > 0]).any():
+        raise ValueError("a tree does not have one leaf per token")

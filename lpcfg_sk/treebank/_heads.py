@@ -1,9 +1,13 @@
-"""Heads of constituents by rules."""
+"""Heads of constituents, found by rules."""
 
 import numpy as np
 
+from lpcfg_sk._kernels._heads import HeadRules
 from lpcfg_sk._kernels._heads import find_heads as _find_heads
+from lpcfg_sk.treebank._columns import node_columns
 from lpcfg_sk.treebank._labels import decode_table
+
+__all__ = ["ENGLISH_HEAD_RULES", "find_heads", "head_token"]
 
 _COLLINS = {
     "ADJP": (
@@ -53,22 +57,21 @@ _PUNCTUATION = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "#", "HYP
 
 
 def find_heads(treebank, rules=None):
-    """Head child of every node.
+    """Find the head child of every node.
 
     Parameters
     ----------
     treebank : Treebank
-        Trees as they are or binarised; of a binarised tree the original labels
-        are consulted, so that the head word of a node is the same before and
-        after binarisation.
+        Trees, binarised or not. For binarised trees the original labels are used, so
+        that the head word of a node is the same before and after binarisation.
     rules : dict, default=None
         Maps the label of a parent to ``(direction, labels)``: the children are
         searched for each of the labels in turn, from the ``"left"`` or from the
-        ``"right"``, and the first one found is the head. A tuple or set among the
-        labels is searched for as a whole. A list of such pairs is tried in order.
-        Where nothing is found, the head is the first child in the (last)
-        direction that is no punctuation. The key None is for all other labels.
-        None stands for rules for English, :data:`ENGLISH_HEAD_RULES`.
+        ``"right"``, and the first match is the head. The members of a tuple or set
+        among the labels are searched for at the same time. A list of such pairs is
+        tried in order. If nothing matches, the head is the first child in the (last)
+        direction that is not punctuation. The key None is for all other labels.
+        By default the rules for English, :data:`ENGLISH_HEAD_RULES`.
 
     Returns
     -------
@@ -77,8 +80,8 @@ def find_heads(treebank, rules=None):
 
     Notes
     -----
-    Collins' special treatment of coordination is left out: of conjuncts of the
-    same label the rule's direction decides.
+    Collins' special treatment of coordination is left out: among conjuncts of the
+    same label, the direction of the rule decides.
 
     Examples
     --------
@@ -92,12 +95,12 @@ def find_heads(treebank, rules=None):
 
 
 def head_token(treebank, rules=None):
-    """Lexical head of every node.
+    """Find the lexical head of every node.
 
     Parameters
     ----------
     treebank : Treebank
-        Trees as they are or binarised.
+        Trees, binarised or not.
     rules : dict, default=None
         See :func:`find_heads`.
 
@@ -122,7 +125,7 @@ def _heads_and_tokens(treebank, rules):
     if treebank.binarized:
         table = decode_table(labels)
         intermediate, names = table.intermediate, (*table.originals, None)
-        # A bare word has no chain; its id is that of the None at the end.
+        # A bare word has no chain; its name is the None at the end.
         chain = np.append(table.chain, np.int32(len(names) - 1))
         first, stop = table.chain_offsets[:-1], table.chain_offsets[1:]
         bare = first == stop
@@ -132,37 +135,14 @@ def _heads_and_tokens(treebank, rules):
         intermediate, names = np.zeros(len(labels), dtype=np.bool_), (*labels, None)
         upper = lower = np.arange(len(labels), dtype=np.int32)
     column = np.append(upper, len(names) - 1).astype(np.int32)
-    row, rank = compile_rules(rules, names)
+    row, rank = _compile_rules(rules, names)
     return _find_heads(
-        treebank.label,
-        treebank.size,
-        treebank.parent,
-        treebank.start,
-        treebank.node_offsets,
-        intermediate,
-        row[lower],
-        column,
-        rank,
+        node_columns(treebank), HeadRules(intermediate, row[lower], column, rank)
     )
 
 
-def compile_rules(rules, names):
-    """Tables of head rules over the labels of a treebank.
-
-    Parameters
-    ----------
-    rules : dict or None
-        See :func:`find_heads`.
-    names : sequence of str or None
-        Labels; None is a bare word.
-
-    Returns
-    -------
-    row : ndarray of int32, shape (n_names,)
-        Row of each label, as a parent, in `rank`.
-    rank : ndarray of int32, shape (n_rows, n_names)
-        ``2 * group + from_right`` of each label as a child.
-    """
+def _compile_rules(rules, names):
+    """Return the rows and ranks of head rules over the given labels."""
     rules = ENGLISH_HEAD_RULES if rules is None else rules
     ids = {name: i for i, name in enumerate(names)}
     punctuation = [ids[name] for name in _PUNCTUATION if name in ids]
@@ -185,7 +165,7 @@ def compile_rules(rules, names):
 
 
 def _searches(name, rule):
-    """List of (from_right, labels) of one rule, and the direction where all fail."""
+    """Return a list of (from_right, labels), and the direction if all of them fail."""
     searches, from_right = [], 1
     for pair in rule if isinstance(rule, list) else [rule]:
         try:

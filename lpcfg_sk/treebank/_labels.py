@@ -1,11 +1,11 @@
-r"""Labels of binarised trees: how they are written and read.
+r"""Labels of binarised trees: how they are encoded and decoded.
 
 An original label is escaped and then combined:
 
 ====================  ======================================================
 ``S+VP``              a chain of unary nodes, from the top down
 ``X~``                a chain whose lowest label is in its unusual role: a
-                      pre-terminal that usually is a phrase, or the reverse
+                      pre-terminal that usually is a phrase, or vice versa
 ``NP^S^ROOT``         the labels above, nearest first (vertical memory)
 ``@NP``, ``@NP|DT``   an intermediate node of NP, with the siblings that were
                       split off before it (horizontal memory)
@@ -17,10 +17,23 @@ and an empty label as ``\0``.
 """
 
 import re
-from itertools import accumulate
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+
+from lpcfg_sk._ragged import offsets, read_only
+from lpcfg_sk.treebank._symbols import SymbolTable
+
+__all__ = [
+    "BARE",
+    "LabelParts",
+    "LabelTable",
+    "decode_label",
+    "decode_table",
+    "encode_label",
+    "escape_label",
+]
 
 #: Pre-terminal of a word that has none.
 BARE = "\\bare"
@@ -34,15 +47,15 @@ _PART = re.compile(_TEXT.format("+"), re.DOTALL)
 
 
 class LabelParts(NamedTuple):
-    """What a label of a binarised tree stands for.
+    """Meaning of a label of a binarised tree.
 
     Attributes
     ----------
     intermediate : bool
         Whether binarisation made the node.
     chain : tuple of str
-        The original labels from the top down; of an intermediate node, the label
-        of the node that was split; empty for a bare word.
+        The original labels from the top down. For an intermediate node it is the
+        label of the node that was split; for a bare word it is empty.
 
     Examples
     --------
@@ -56,16 +69,16 @@ class LabelParts(NamedTuple):
 
 
 class LabelTable(NamedTuple):
-    """A whole table of labels, decoded.
+    """Meaning of all labels of a table.
 
     Attributes
     ----------
     intermediate : ndarray of bool, shape (n_labels,)
-        Which labels are those of intermediate nodes.
+        Which labels belong to intermediate nodes.
     chain_offsets : ndarray of int64, shape (n_labels + 1,)
         Label ``a`` stands for the originals
-        ``chain[chain_offsets[a]:chain_offsets[a + 1]]``, from the top down. None
-        of them means a bare word.
+        ``chain[chain_offsets[a]:chain_offsets[a + 1]]``, from the top down. A bare
+        word has no originals.
     chain : ndarray of int32
         Ids of original labels.
     originals : tuple of str
@@ -85,7 +98,7 @@ class LabelTable(NamedTuple):
 
 
 def escape_label(label):
-    r"""Write one original label so that it can be combined.
+    r"""Escape an original label, so that it can be combined with others.
 
     Parameters
     ----------
@@ -110,14 +123,14 @@ def _unescape(text):
 
 
 def _is_marked(text):
-    """Whether a text ends in a mark, and not in an escaped one."""
+    """Return whether a text ends in a mark that is not escaped."""
     unmarked = text[:-1]
     escapes = len(unmarked) - len(unmarked.rstrip("\\"))
     return text.endswith("~") and escapes % 2 == 0
 
 
 def _split(pattern, text):
-    """Parts of a text between the separators that a pattern stops at."""
+    """Return the parts of a text between the separators that a pattern stops at."""
     parts, position = [], 0
     while True:
         end = pattern.match(text, position).end()
@@ -141,7 +154,8 @@ def encode_label(chain, *, marked=False, ancestors=(), intermediate=False, sibli
     intermediate : bool, default=False
         Whether binarisation made the node.
     siblings : sequence of str or None, default=()
-        What was split off before the node; None for a bare word.
+        Labels of the siblings that were split off before the node; None for a bare
+        word.
 
     Returns
     -------
@@ -165,10 +179,11 @@ def encode_label(chain, *, marked=False, ancestors=(), intermediate=False, sibli
     return "".join(pieces)
 
 
+@lru_cache(maxsize=2**14)
 def decode_label(label):
-    """Read the label of a node of a binarised tree.
+    """Decode the label of a node of a binarised tree.
 
-    Every string can be read: one that :class:`TreeBinarizer` would not write is
+    Every string can be decoded. One that :class:`TreeBinarizer` would not write is
     taken as literally as possible.
 
     Parameters
@@ -218,12 +233,17 @@ def decode_table(labels):
     >>> table.chain_offsets, table.chain
     (array([0, 1, 3, 4]), array([0, 1, 2, 1], dtype=int32))
     """
-    parts = [decode_label(label) for label in labels]
-    originals = {}
-    chain = [originals.setdefault(s, len(originals)) for p in parts for s in p.chain]
-    return LabelTable(
-        np.array([p.intermediate for p in parts], dtype=np.bool_),
-        np.array([0, *accumulate(len(p.chain) for p in parts)], dtype=np.int64),
-        np.array(chain, dtype=np.int32),
-        tuple(originals),
-    )
+    if not isinstance(labels, SymbolTable):
+        labels = SymbolTable(labels)
+    # Parsers restore one tree after the other with the same table of labels.
+    if labels._decoded is None:
+        parts = [decode_label(label) for label in labels]
+        ids = {}
+        chain = [ids.setdefault(s, len(ids)) for part in parts for s in part.chain]
+        labels._decoded = LabelTable(
+            read_only(np.array([p.intermediate for p in parts], dtype=np.bool_)),
+            read_only(offsets([len(part.chain) for part in parts])),
+            read_only(np.array(chain, dtype=np.int32)),
+            tuple(ids),
+        )
+    return labels._decoded

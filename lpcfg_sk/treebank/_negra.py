@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lpcfg_sk._kernels import _export as kernel
+from lpcfg_sk._kernels import _negra as kernel
 from lpcfg_sk._kernels._scanner import (
     EMPTY,
     NO_CHILD,
@@ -13,34 +13,42 @@ from lpcfg_sk._kernels._scanner import (
     TOO_DEEP,
     UNCLOSED,
 )
-from lpcfg_sk.treebank._brackets import _MESSAGES, _UNLIMITED, ROOT
+from lpcfg_sk.treebank._penn import MESSAGES, ROOT, UNLIMITED
 
+__all__ = ["NO_EDGE", "NegraScanner"]
+
+#: What stands for a missing edge label or tag.
 NO_EDGE = "--"
 
 
-class ExportScanner:
-    """Scanner of the export format that is fed one block after another.
+class NegraScanner:
+    """Scanner of the export format, which takes one block after another.
 
     Parameters
     ----------
     columns : TreeColumns
-        Takes the trees.
+        Where the trees are collected.
     max_depth : int, default=None
         Greatest depth of a tree.
     keep_functions : bool, default=False
         Whether edge labels are appended to labels.
     skip : bool, default=False
-        Pass over faults instead of stopping at the first one.
+        Whether to pass over faults instead of stopping at the first one.
+
+    Attributes
+    ----------
+    report : ndarray of int64
+        Report of the kernel about the last block.
 
     Notes
     -----
-    What hangs on node 0 gets a common root ``ROOT``, unless it is a single node or
-    word whose edge label is ``ROOT``: that is how the writer marks a tree with
-    another root. A word whose tag is ``--`` is a word without a pre-terminal.
+    The children of node 0 get a common root ``ROOT``, unless there is a single one
+    whose edge label is ``ROOT``, which is how the writer marks a tree with another
+    root. A word whose tag is ``--`` has no pre-terminal.
     """
 
     messages = {
-        **_MESSAGES,
+        **MESSAGES,
         UNCLOSED: "the sentence that starts here has no #EOS",
         STRAY_TEXT: "text outside of sentences, expected #BOS",
         EMPTY: "a sentence without words",
@@ -58,45 +66,45 @@ class ExportScanner:
 
     def __init__(self, columns, *, max_depth=None, keep_functions=False, skip=False):
         self._columns = columns
-        self._root = columns.pool.add(ROOT)
-        self._no_edge = columns.pool.add(NO_EDGE)
-        self._max_depth = _UNLIMITED if max_depth is None else max_depth
         self._keep_functions = keep_functions
-        self._skip = skip
+        self._settings = kernel.ScanSettings(
+            skip=bool(skip),
+            max_depth=UNLIMITED if max_depth is None else int(max_depth),
+            root=columns.pool.add(ROOT),
+            no_edge=columns.pool.add(NO_EDGE),
+            multiplier=columns.pool.multiplier,
+        )
         self.report = np.zeros(REPORT_SIZE, dtype=np.int64)
         self.start_file(b"")
 
     def start_file(self, text):
-        """Forget the state of the file before."""
+        """Forget the state of the previous file."""
         self._state = np.zeros(kernel.STATE_SIZE, dtype=np.int64)
 
     def scan(self, text, final):
-        """Scan whole sentences of a block; return how many bytes are done with."""
+        """Scan the complete sentences of a block; return how many bytes are done."""
         array = np.frombuffer(text, dtype=np.uint8)
         lines = kernel.count_lines(array)
         pool = self._columns.pool
-        # a line holds four strings of interest: word or number, label, edge, parent
+        # Four strings of a line are kept: word or number, label, edge and parent.
         pool.reserve(4 * lines, array.size)
         self._columns.reserve(lines, 2 * lines, lines)
         block, filled = self._columns.block, self._columns.filled
         edge = np.empty(block.label.size, dtype=np.int32)
         before = filled[1]
-        kernel.scan_export(
+        scratch = kernel.Scratch(
+            rows=np.empty((lines, kernel.ROW_SIZE), dtype=np.int64),
+            row_of=np.full(pool.arrays.hashes.size, -1, dtype=np.int32),
+            path=np.empty(lines + 1, dtype=np.int64),
+        )
+        kernel.scan_negra(
             array,
             final,
-            self._skip,
-            self._max_depth,
-            pool.multiplier,
-            self._root,
-            self._no_edge,
+            self._settings,
             pool.arrays,
-            np.empty((lines, kernel.ROW_SIZE), dtype=np.int64),
-            np.full(pool.arrays.hashes.size, -1, dtype=np.int32),
-            block,
-            filled,
-            edge,
+            scratch,
             self._state,
-            self.report,
+            kernel.ScanOutput(block, filled, edge, self.report),
         )
         if self._keep_functions:
             nodes = slice(before, filled[1])
@@ -104,7 +112,7 @@ class ExportScanner:
         return int(self.report[POSITION])
 
     def _append_edges(self, label, edge):
-        with_edge = np.flatnonzero((label >= 0) & (edge != self._no_edge))
+        with_edge = np.flatnonzero((label >= 0) & (edge != self._settings.no_edge))
         pairs = np.stack([label[with_edge], edge[with_edge]], axis=1)
         pairs, which = np.unique(pairs, axis=0, return_inverse=True)
         pool = self._columns.pool

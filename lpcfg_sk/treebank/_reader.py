@@ -1,14 +1,18 @@
-"""Files of trees to treebanks, block by block."""
+"""Text files of any encoding, compressed or not, to treebanks."""
 
+import codecs
 import glob
+import gzip
 import os
 import re
 import warnings
+import zlib
 from numbers import Integral
 
 from lpcfg_sk._kernels import _scanner as kernel
 from lpcfg_sk.exceptions import TreebankFormatError, TreebankWarning
-from lpcfg_sk.treebank._brackets import (
+from lpcfg_sk.treebank._negra import NegraScanner
+from lpcfg_sk.treebank._penn import (
     BLOCK_SIZE,
     BracketScanner,
     SymbolPool,
@@ -16,20 +20,37 @@ from lpcfg_sk.treebank._brackets import (
     fault_message,
     place_in,
 )
-from lpcfg_sk.treebank._negra import ExportScanner
-from lpcfg_sk.treebank._stream import DamagedInputError, check_encoding, utf8_blocks
 from lpcfg_sk.treebank._treebank import Treebank
+from lpcfg_sk.treebank._writer import check_encoding
 
-#: File names that are taken for treebanks when a directory is read.
+__all__ = ["read_treebank", "strip_functions"]
+
+#: Suffixes of the files that are read in a directory.
 _SUFFIXES = {
     "ptb": ".mrg .ptb .psd .prd .tree .trees .parse .parses .bracket .brackets .txt",
     "export": ".export .negra .txt",
 }
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_GZIP_MAGIC = b"\x1f\x8b"
+_MARK_UNDECODABLE = "lpcfg_sk.mark_undecodable"
 _LARGEST_TREE = 2**31 - 1
 # Matches function tags and indices at the end of a label that is read backwards,
-# which takes linear time whatever the label.
+# which takes linear time for every label.
 _FUNCTIONS = re.compile("(?:(?:[A-Z0-9_]*[A-Z]|[0-9]+)[-=])*")
+
+
+class _DamagedInputError(Exception):
+    """The rest of an input cannot be read."""
+
+
+def _mark_undecodable(error):
+    # A lone surrogate is not valid UTF-8, so the scanner reports it.
+    if isinstance(error, UnicodeDecodeError):
+        return "\udc80", error.end
+    raise error
+
+
+codecs.register_error(_MARK_UNDECODABLE, _mark_undecodable)
 
 
 def read_treebank(
@@ -49,33 +70,34 @@ def read_treebank(
     Parameters
     ----------
     source : path-like, file, or iterable of those
-        A file; a directory, whose treebank files are read in order of their
-        names, with those of its subdirectories; a glob such as
-        ``"wsj/**/*.mrg"``; or an open file, text or binary, which is read to its
-        end and left open. Compressed files (gzip) are known by their first bytes.
+        A file; a directory, whose treebank files and those of its subdirectories
+        are read in the order of their names; a glob such as ``"wsj/**/*.mrg"``; or
+        an open file, text or binary, which is read to its end and left open.
+        Compressed files (gzip) are recognised by their first bytes.
     format : {"ptb", "export"}, default="ptb"
         Penn Treebank brackets, or the NEGRA export format (3 or 4) for trees
         without crossing branches.
     encoding : str, default="utf-8"
-        Encoding of the bytes. A byte order mark is passed over.
+        Encoding of the bytes. A byte order mark is ignored.
     keep_traces : bool, default=False
-        Keep leaves labelled ``-NONE-``; otherwise they go, together with the
-        nodes that become empty.
+        Whether to keep leaves labelled ``-NONE-``; otherwise they are removed,
+        together with the nodes that become empty.
     keep_functions : bool, default=False
-        Keep function tags and indices; otherwise ``NP-SBJ-1`` and ``NP=2`` become
-        ``NP``. Labels that start with ``-`` stay as they are, and so do parts in
-        lower case (``X-bar``). In export format the edge label is appended to the
-        node label where functions are kept, and labels are never cut.
+        Whether to keep function tags and indices; otherwise ``NP-SBJ-1`` and
+        ``NP=2`` become ``NP``. Labels that start with ``-`` are kept as they are,
+        and so are parts in lower case (``X-bar``). In export format labels are never
+        shortened, and the edge label is appended to the node label if functions are
+        kept.
     on_error : {"raise", "skip"}, default="raise"
-        What to do about malformed input: raise at the first fault, or leave the
-        tree out, count it in one warning and go on at the next tree.
+        What to do about malformed input: raise an error at the first fault, or leave
+        the tree out, go on with the next one, and warn at the end.
     max_depth : int, default=None
-        Most brackets that may be open at once; no limit where None.
+        Greatest number of brackets that may be open at once; None for no limit.
     max_bytes : int, default=2**32
-        Most bytes that one compressed file may unfold to; None for no limit.
+        Greatest uncompressed size of a compressed file; None for no limit.
     comments : str, default=None
-        What starts a comment that stands between bracketed trees and lasts to the
-        end of the line, for example ``"%%"`` or ``"#"``.
+        Start of a comment, for example ``"%%"`` or ``"#"``. Comments stand between
+        bracketed trees and last to the end of the line.
 
     Returns
     -------
@@ -84,13 +106,13 @@ def read_treebank(
     Raises
     ------
     TreebankFormatError
-        Where the text is not a treebank, with file, line, column and tree number.
+        If the text is not a treebank, with file, line, column and tree number.
 
     Warns
     -----
     TreebankWarning
         If trees were left out: malformed ones with ``on_error="skip"``, or trees
-        that hold nothing but traces.
+        that consist of traces.
 
     Notes
     -----
@@ -103,8 +125,8 @@ def read_treebank(
     starts with "(", indented no further than the first tree of the file. A run of
     text or of closing brackets between trees counts as one fault.
 
-    Files are read in blocks; memory is that of the columns (24 bytes a node and
-    token at most) and of the longest tree.
+    Files are read in blocks. Memory holds the columns (at most 24 bytes per node and
+    token) and the longest tree.
 
     Examples
     --------
@@ -126,7 +148,7 @@ def read_treebank(
             columns, max_depth=max_depth, comments=comments, skip=skip
         )
     else:
-        scanner = ExportScanner(
+        scanner = NegraScanner(
             columns, max_depth=max_depth, keep_functions=keep_functions, skip=skip
         )
     faults = _Faults(skip)
@@ -160,11 +182,12 @@ def read_treebank(
 
 
 def strip_functions(label):
-    """Cut function tags and indices off a label.
+    """Remove function tags and indices from a label.
 
     Parameters
     ----------
     label : str
+        Label of a phrase.
 
     Returns
     -------
@@ -182,7 +205,7 @@ def strip_functions(label):
 
 
 class _Faults:
-    """Count of the faults of a read, and the first of them."""
+    """Number of faults of the files read so far, and the first of them."""
 
     def __init__(self, skip):
         self.skip = skip
@@ -197,14 +220,14 @@ class _Faults:
 
 
 def _read(file, name, scanner, faults, encoding, max_bytes):
-    blocks = utf8_blocks(file, name, encoding, max_bytes)
+    blocks = _utf8_blocks(file, name, encoding, max_bytes)
     pieces, size, goal = [], 0, BLOCK_SIZE
     lines = characters = trees = 0
     fresh = True
     while True:
         try:
             block = next(blocks, None)
-        except DamagedInputError as error:
+        except _DamagedInputError as error:
             faults.add(TreebankFormatError(str(error), name, lines + 1))
             block = None
         final = block is None
@@ -236,7 +259,7 @@ def _read(file, name, scanner, faults, encoding, max_bytes):
         trees += int(report[kernel.SEEN])
         line, column = place_in(text, consumed, lines, characters)
         lines, characters = line - 1, column - 1
-        # A tree longer than a block is scanned again only once its text has
+        # A tree that is longer than a block is not scanned again until its text has
         # doubled, which keeps the work linear.
         pieces, size = [text[consumed:]], len(text) - consumed
         goal = max(BLOCK_SIZE, 2 * size)
@@ -251,7 +274,7 @@ def _read(file, name, scanner, faults, encoding, max_bytes):
 
 
 def _inputs(source, format):
-    """Pairs of a name and an open file, or None where the name is to be opened."""
+    """Yield the name of each file, and the file itself if it is open."""
     if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
         source = [source]
     elif isinstance(source, bytes | bytearray) or not hasattr(source, "__iter__"):
@@ -276,7 +299,6 @@ def _inputs(source, format):
 def _paths(path, format):
     if os.path.isdir(path):
         return _files_below(path, format)
-    # A path may be too long to exist, or hold a NUL
     if not _exists(path):
         if path.lstrip().startswith("("):
             raise FileNotFoundError(
@@ -284,12 +306,12 @@ def _paths(path, format):
                 "Treebank([text]) for trees in memory"
             )
         if glob.has_magic(path):
-            found = sorted(glob.glob(path, recursive=True))
-            if not found:
+            matches = sorted(glob.glob(path, recursive=True))
+            if not matches:
                 raise FileNotFoundError(f"no file matches {path!r}")
             return [
                 file
-                for match in found
+                for match in matches
                 for file in (
                     _files_below(match, format) if os.path.isdir(match) else [match]
                 )
@@ -301,13 +323,14 @@ def _exists(path):
     try:
         return os.path.exists(path)
     except ValueError:
+        # The path contains a NUL.
         return False
 
 
 def _files_below(directory, format):
     suffixes = tuple(_SUFFIXES[format].split())
     suffixes += tuple(f"{suffix}.gz" for suffix in suffixes)
-    found = []
+    files = []
     for folder, folders, names in os.walk(directory):
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = (
@@ -315,13 +338,13 @@ def _files_below(directory, format):
             for name in names
             if name.lower().endswith(suffixes) and not name.startswith(".")
         )
-        found.extend(filter(os.path.isfile, paths))
-    if not found:
+        files.extend(filter(os.path.isfile, paths))
+    if not files:
         raise FileNotFoundError(
             f"no treebank file in the directory {directory!r}: none ends in "
             f"{_SUFFIXES[format]} (or these with .gz); name the files by a glob"
         )
-    return sorted(found)
+    return sorted(files)
 
 
 def _check_options(format, on_error, max_depth, max_bytes, comments):
@@ -344,3 +367,109 @@ def _check_options(format, on_error, max_depth, max_bytes, comments):
             )
         if format == "export":
             raise ValueError("export format has comments of its own, starting with %%")
+
+
+def _utf8_blocks(file, name, encoding, max_bytes):
+    """Read an open file as blocks of UTF-8.
+
+    Parameters
+    ----------
+    file : file
+        Text or binary, compressed by gzip or not.
+    name : str
+        Name of the file, for messages.
+    encoding : str
+        Encoding of a binary file.
+    max_bytes : int or None
+        Greatest size of the uncompressed data.
+
+    Yields
+    ------
+    block : bytes
+        May end within a character. Bytes that do not decode are invalid UTF-8 here
+        too.
+
+    Raises
+    ------
+    _DamagedInputError
+        If compressed data is damaged, or a text file does not decode.
+    TreebankFormatError
+        If compressed data exceeds `max_bytes`.
+    """
+    head = _read_block(file, name)
+    if isinstance(head, str):
+        while head:
+            yield head.encode("utf-8", "surrogatepass")
+            head = _read_block(file, name)
+        return
+    if head.startswith(_GZIP_MAGIC):
+        file = gzip.GzipFile(fileobj=_Rejoined(head, file), mode="rb")
+        blocks = _capped(_rest(b"", file, name), name, max_bytes)
+    else:
+        blocks = _rest(head, file, name)
+    if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig"):
+        yield from blocks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(_MARK_UNDECODABLE)
+    for block in blocks:
+        yield _decoded(decoder, block)
+    yield _decoded(decoder, b"", final=True)
+
+
+def _decoded(decoder, block, final=False):
+    try:
+        return decoder.decode(block, final).encode("utf-8", "surrogatepass")
+    except UnicodeError as error:
+        # The whole file has another encoding, such as UTF-16 without a byte order mark.
+        raise _DamagedInputError(f"the encoding is another one ({error})") from error
+
+
+def _rest(head, file, name):
+    if head:
+        yield head
+    while block := _read_block(file, name):
+        yield block
+
+
+def _read_block(file, name):
+    try:
+        block = file.read(BLOCK_SIZE)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise _DamagedInputError(f"damaged gzip data ({error})") from error
+    except UnicodeDecodeError as error:
+        raise _DamagedInputError(
+            f"the file was opened with a wrong encoding ({error})"
+        ) from error
+    if not isinstance(block, str | bytes):
+        raise TypeError(
+            f"reading {name} gave {type(block).__name__}, expected str or bytes"
+        )
+    return block
+
+
+def _capped(blocks, name, max_bytes):
+    total = 0
+    for block in blocks:
+        total += len(block)
+        if max_bytes is not None and total > max_bytes:
+            raise TreebankFormatError(
+                f"compressed data unfolds to more than max_bytes={max_bytes} bytes; "
+                "raise max_bytes if the file is to be trusted",
+                name,
+            )
+        yield block
+
+
+class _Rejoined:
+    """A file whose first bytes have been read and are returned again."""
+
+    def __init__(self, head, file):
+        self._head = head
+        self._file = file
+
+    def read(self, size=-1):
+        if self._head:
+            size = len(self._head) if size is None or size < 0 else size
+            block, self._head = self._head[:size], self._head[size:]
+            return block
+        return self._file.read(size)

@@ -1,4 +1,4 @@
-"""Where the rules of binary trees occur: each node knows its own."""
+"""Where the rules of binary trees occur: one rule per node."""
 
 from dataclasses import dataclass, fields, replace
 from functools import reduce
@@ -25,8 +25,8 @@ __all__ = ["RuleIndex", "count_rules", "leaf_tokens"]
 class RuleIndex(RuleTable):
     """Rules of binary trees and their places.
 
-    All learners start from it: nonterminals, words, binary rules a → b c, lexical
-    rules a → x and roots are those that occur, and each node knows its own.
+    All learners start from it. Its nonterminals, words, binary rules a → b c, lexical
+    rules a → x and roots are those that occur in the trees.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ lex_word, lex_label, root_label
     node_offsets : ndarray of int64, shape (n_trees + 1,)
         Tree t has the nodes ``node_offsets[t]:node_offsets[t + 1]``.
     label, size, parent : ndarray of int32, shape (n_nodes,)
-        Nonterminal, number of nodes below (with itself), and parent within the
-        tree, of each node; preorder.
+        Nonterminal, number of nodes of the subtree, and parent within the tree, of
+        each node in preorder.
     word : ndarray of int32, shape (n_tokens,)
         Word of each token.
     rule : ndarray of int32, shape (n_nodes,)
@@ -79,8 +79,8 @@ lex_word, lex_label, root_label
             Every row has a tree, every node two children or a word
             (see :class:`TreeBinarizer`).
         table : RuleTable, default=None
-            Rules whose ids to use; the trees have no others. The rules of the
-            treebank itself where None.
+            Rules whose ids to use, which include all rules of the trees. By default
+            the rules of the treebank itself.
         estimator : estimator or str, default="RuleIndex"
             Name to use in error messages.
 
@@ -97,7 +97,7 @@ lex_word, lex_label, root_label
         return index if table is None else index._renumbered(table)
 
     def _renumbered(self, table):
-        """Return the index in the ids of a table that has all its rules."""
+        """Return the index with the ids of a table that has all rules of the trees."""
         if all(map(np.array_equal, self.table().values(), table.table().values())):
             return self
         own = RuleKeys(self, table.nonterminals, table.words)
@@ -125,7 +125,7 @@ lex_word, lex_label, root_label
         )
         word, word_class = np.split(both, 2)
         if backoff is not None:
-            # A class is its own class, and need not occur as a word itself.
+            # A class is its own class, even if it does not occur as a word.
             backoff = np.arange(len(words), dtype=np.int32)
             backoff[word] = word_class
         n_labels = len(nonterminals)
@@ -235,7 +235,7 @@ lex_word, lex_label, root_label
         Parameters
         ----------
         weight : ndarray of float64, shape (n_trees,), default=None
-            Weight of each tree.
+            Weight of each tree; None for ones.
         binarized : bool, default=False
             Whether a :class:`TreeBinarizer` made the trees.
 
@@ -256,12 +256,12 @@ lex_word, lex_label, root_label
         )
 
     def node_weight(self, weight=None):
-        """Return the weight of each node's tree (ones where `weight` is None).
+        """Return the weight of each node's tree.
 
         Parameters
         ----------
         weight : ndarray of float64, shape (n_trees,), default=None
-            Weight of each tree.
+            Weight of each tree; None for ones.
 
         Returns
         -------
@@ -278,7 +278,7 @@ lex_word, lex_label, root_label
         Parameters
         ----------
         weight : ndarray of float64, shape (n_trees,), default=None
-            Weight of each tree.
+            Weight of each tree; None for ones.
 
         Returns
         -------
@@ -297,7 +297,7 @@ lex_word, lex_label, root_label
         Parameters
         ----------
         weight : ndarray of float64, shape (n_trees,), default=None
-            Weight of each tree.
+            Weight of each tree; None for ones.
 
         Returns
         -------
@@ -317,7 +317,7 @@ lex_word, lex_label, root_label
         Parameters
         ----------
         weight : ndarray of float64, shape (n_trees,), default=None
-            Weight of each tree.
+            Weight of each tree; None for ones.
 
         Returns
         -------
@@ -337,7 +337,7 @@ lex_word, lex_label, root_label
         Parameters
         ----------
         weight : ndarray of float64, shape (n_trees,), default=None
-            Weight of each tree.
+            Weight of each tree; None for ones.
 
         Returns
         -------
@@ -385,7 +385,7 @@ def count_rules(X, weight=None, *, estimator="count_rules", n_jobs=None):
 
 
 def _number(keys, nodes, n_nodes):
-    """Return the keys that occur, and their numbers at nodes (-1 elsewhere)."""
+    """Return the keys that occur, and the number of each node's key, or -1."""
     keys, numbers = np.unique(keys, return_inverse=True)
     column = np.full(n_nodes, -1, dtype=np.int32)
     column[nodes] = numbers

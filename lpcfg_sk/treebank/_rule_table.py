@@ -88,13 +88,13 @@ class RuleTable:
 
     @property
     def occurs_below(self):
-        """Boolean array: which nonterminals are the child of another node."""
+        """Boolean array that tells which nonterminals occur below another node."""
         below = np.zeros(len(self.nonterminals), dtype=bool)
         below[self.rule_left] = below[self.rule_right] = True
         return below
 
     def table(self):
-        """Return the fields of the table alone, as a dict."""
+        """Return the fields of :class:`RuleTable` as a dict."""
         return {field.name: getattr(self, field.name) for field in fields(RuleTable)}
 
 
@@ -102,7 +102,7 @@ class RuleTable:
 class RuleCounts(RuleTable):
     """Rules and how often they occur, without the trees.
 
-    Counts add up: those of two treebanks make those of both together.
+    The sum of the counts of two treebanks is the counts of both together.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class RuleCounts(RuleTable):
 lex_word, lex_label, root_label
         The rules, as in :class:`RuleTable`.
     label_count, rule_count, lexical_count, root_count : ndarray of float64
-        Weight of the occurrences of each.
+        Total weight of the occurrences of each nonterminal, rule and root.
     weight : float
         Total weight of the trees.
     n_trees : int
@@ -137,7 +137,7 @@ lex_word, lex_label, root_label
     binarized: bool
 
     def __add__(self, other):
-        """Join two counts; ids are those of all symbols together."""
+        """Add two counts; ids are those of the union of the symbols."""
         nonterminals = tuple(sorted({*self.nonterminals, *other.nonterminals}))
         words = tuple(sorted({*self.words, *other.words}))
         counts = (self, other)
@@ -182,14 +182,14 @@ lex_word, lex_label, root_label
 
 
 class RuleKeys:
-    """Ids and keys of the rules of a table over other symbols.
+    """Ids and keys of the rules of a table in terms of other symbols.
 
     Parameters
     ----------
     table : RuleTable
         The rules.
     nonterminals, words : sequence of str
-        The other symbols; they include those of the table.
+        The other symbols, which include those of the table.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ def _positions(strings, table):
 
 
 def _add(keys, counts):
-    """Union of keys, and the sums of their counts."""
+    """Return the union of keys, and the sums of their counts."""
     union = np.union1d(*keys)
     total = np.zeros(len(union))
     for part, count in zip(keys, counts, strict=True):

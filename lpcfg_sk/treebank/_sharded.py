@@ -9,7 +9,7 @@ import numpy as np
 
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._ragged import offsets
-from lpcfg_sk.treebank._indexing import row_key, row_numbers
+from lpcfg_sk.treebank._columns import row_key, row_numbers
 from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._storage import is_saved, saved_length
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
@@ -20,14 +20,14 @@ _SUFFIX = ".tb"
 
 
 class _Shard(NamedTuple):
-    """A file, which of its rows are meant, and what is to be done with them."""
+    """A file, the rows to use (None for all), and the steps to apply to them."""
 
     path: str
     rows: np.ndarray | None
     steps: tuple
 
     def load(self, keep=None):
-        """Open the file and transform its rows, or those that `keep` chooses."""
+        """Open the file and transform its rows, or those that `keep` selects."""
         if is_saved(self.path):
             treebank = Treebank.open(self.path, verify=False)
         else:
@@ -44,16 +44,16 @@ class _Shard(NamedTuple):
 class ShardedTreebank(Sequence):
     """Trees in several files, of which each worker opens one at a time.
 
-    It is an ``X`` for all estimators. Transformers, learners and ``predict`` go
-    through it shard by shard, so that memory need only hold the model and as many
+    All estimators take it as ``X``. Transformers, learners and ``predict`` go
+    through it shard by shard, so that memory holds only the model and as many
     shards as there are jobs. Language models and automata load it first.
 
     Parameters
     ----------
     paths : path-like or list of path-like
-        Files that :meth:`Treebank.save` wrote, or bracketed text, which is parsed
-        again whenever it is looked at. A directory stands for its files that end
-        in ``.tb``, in the order of their names.
+        Files that :meth:`Treebank.save` wrote, or bracketed text, which is read
+        again each time it is used. A directory stands for its files that end in
+        ``.tb``, in the order of their names.
     verify : bool, default=True
         Whether to read all saved files once, as :meth:`Treebank.open` does.
 
@@ -70,16 +70,16 @@ class ShardedTreebank(Sequence):
 
     Notes
     -----
-    Subsets are sharded again: they are lists of rows. ``transform`` of the
-    transformers above returns a sharded treebank that remembers what to do, and does
-    it anew whenever a shard is opened; :meth:`save` does it once for all.
+    A subset is a sharded treebank again, with lists of rows. The ``transform`` of a
+    transformer returns a sharded treebank that applies it each time a shard is opened;
+    :meth:`save` applies it once and for all.
 
-    The files, and the directory for temporary files, must be visible to all workers
-    under the same names. It pickles as names, not as content.
+    All workers must see the files, and the directory for temporary files, under the
+    same names. Pickles hold the names of the files, not their content.
 
-    The grammar of a :class:`PCFG` is that of the trees in memory, to the last bit,
-    where weights are whole numbers. Other learners add up the same numbers in another
-    order, so parameters agree up to rounding.
+    If weights are whole numbers, the grammar of a :class:`PCFG` is the same as that
+    of the trees in memory, to the last bit. Other learners add up the same numbers in
+    another order, so parameters agree up to rounding.
 
     Examples
     --------
@@ -101,9 +101,9 @@ class ShardedTreebank(Sequence):
     def __init__(self, paths, *, verify=True):
         shards = [_Shard(path, None, ()) for path in _files(paths)]
         lengths = [_length(shard.path, verify) for shard in shards]
-        self._adopt(shards, lengths)
+        self._set_shards(shards, lengths)
 
-    def _adopt(self, shards, lengths):
+    def _set_shards(self, shards, lengths):
         self._shards = tuple(shards)
         self.offsets = offsets(lengths)
 
@@ -114,7 +114,7 @@ class ShardedTreebank(Sequence):
 
     @property
     def shape(self):
-        """``(n_trees,)``, which lets scikit-learn index without a list detour."""
+        """``(n_trees,)``, so that scikit-learn indexes without making a list."""
         return (len(self),)
 
     def __len__(self):
@@ -134,12 +134,13 @@ class ShardedTreebank(Sequence):
         return self._shards[shard].load(slice(row, row + 1))[0]
 
     def _take(self, rows):
-        number = np.searchsorted(self.offsets, rows, side="right") - 1
+        shard_of_row = np.searchsorted(self.offsets, rows, side="right") - 1
+        ends = np.flatnonzero(np.diff(shard_of_row)) + 1
         shards, lengths = [], []
-        for run in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(number)) + 1):
+        for run in np.split(np.arange(len(rows)), ends):
             if not len(run):
                 continue
-            i = int(number[run[0]])
+            i = int(shard_of_row[run[0]])
             local = rows[run] - self.offsets[i]
             shard = self._shards[i]
             whole = len(local) == self.offsets[i + 1] - self.offsets[i]
@@ -151,9 +152,9 @@ class ShardedTreebank(Sequence):
         return self._with(shards, lengths)
 
     def _with(self, shards, lengths):
-        made = ShardedTreebank.__new__(ShardedTreebank)
-        made._adopt(shards, lengths)
-        return made
+        treebank = ShardedTreebank.__new__(ShardedTreebank)
+        treebank._set_shards(shards, lengths)
+        return treebank
 
     def __iter__(self):
         return (tree for treebank in self.chunks() for tree in treebank)
@@ -187,7 +188,7 @@ class ShardedTreebank(Sequence):
         Parameters
         ----------
         *transformers : transformer
-            Fitted, with as many rows out as in.
+            Fitted transformers, which keep the number of rows.
 
         Returns
         -------
@@ -202,7 +203,7 @@ class ShardedTreebank(Sequence):
         Returns
         -------
         treebank : ShardedTreebank
-            The same trees, for whoever does not look at features.
+            The same trees.
         """
         shards = [
             s._replace(steps=tuple(t for t in s.steps if not hasattr(t, "_block")))
@@ -211,12 +212,12 @@ class ShardedTreebank(Sequence):
         return self._with(shards, np.diff(self.offsets))
 
     def save(self, folder, *, n_jobs=None):
-        """Write each shard, with all that is to be done, to a directory.
+        """Apply all transformers and write each shard to a directory.
 
         Parameters
         ----------
         folder : path-like
-            A directory; it is made if there is none. Files are named by numbers.
+            A directory, which is made if it does not exist. Files are named by numbers.
         n_jobs : int, default=None
             Number of shards to work on at the same time.
 
@@ -248,8 +249,7 @@ def over_chunks(func, X, *columns, n_jobs=None):
     X : Treebank or ShardedTreebank
         The corpus.
     *columns : ndarray, shape (n_trees, ...), or None
-        Columns with one item per row of the corpus, such as weights; None stands
-        for ones.
+        Columns with one item per row of the corpus, such as weights; None for ones.
     n_jobs : int, default=None
         Number of chunks that are open at the same time.
 
@@ -289,7 +289,7 @@ def over_chunks(func, X, *columns, n_jobs=None):
 
 def _save(shard, path, named):
     treebank = shard.load()
-    # All shards have the same features, whose names may outweigh a shard.
+    # All shards have the same features, whose names may be larger than a shard.
     if not named:
         treebank = treebank.replace(block_names=dict.fromkeys(treebank.blocks))
     treebank.save(path)

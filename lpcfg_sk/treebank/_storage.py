@@ -1,37 +1,44 @@
-"""Treebanks in files that are mapped into memory instead of read.
+"""Files of treebanks, which are mapped into memory instead of read.
 
 The file begins with ``LPCFGTB`` and a newline, the version of the format (4 bytes),
 the CRC-32 of the header (4 bytes) and its length (8 bytes), all little-endian. The
-header is JSON: whether the trees are binarised, what the blocks are, the length of the
+header is JSON: whether the trees are binarised, a list of the blocks, the length of the
 file, and for each column its type, shape, offset and CRC-32. The columns follow, each
-at a multiple of 64 bytes, little-endian, in C order. A symbol table is two columns:
+at a multiple of 64 bytes, little-endian, in C order. A symbol table has two columns:
 the UTF-8 text of all strings end to end, and where each of them ends.
 """
 
 import json
+import math
 import mmap
 import os
-import secrets
 import struct
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse
 
 import lpcfg_sk
+from lpcfg_sk._files import written_in_one_step
 from lpcfg_sk.exceptions import TreebankFormatError
-from lpcfg_sk.treebank._checks import check_columns
-from lpcfg_sk.treebank._columns import NODE_COLUMNS, TOKEN_COLUMNS
+from lpcfg_sk.treebank._columns import (
+    NODE_COLUMNS,
+    OFFSETS,
+    TOKEN_COLUMNS,
+    check_columns,
+)
 from lpcfg_sk.treebank._symbols import SymbolTable
+from lpcfg_sk.treebank._writer import write_treebank
 
-__all__ = ["is_saved", "open_columns", "save_columns", "saved_length"]
+__all__ = ["TreebankFiles", "is_saved", "open_columns", "save_columns", "saved_length"]
 
 _MAGIC = b"LPCFGTB\n"
 _START = struct.Struct("<8sIIQ")
 _VERSION = 1
 _ALIGNMENT = 64
-_OFFSETS = ("node_offsets", "token_offsets")
+_COLUMNS = (*NODE_COLUMNS, *TOKEN_COLUMNS, *OFFSETS)
 _TABLES = ("labels", "tokens", "words")
 _CSR = ("data", "indices", "indptr")
 _TYPES = frozenset(
@@ -40,8 +47,96 @@ _TYPES = frozenset(
 )
 
 
+class TreebankFiles:
+    """The methods of a treebank that write and open files."""
+
+    def write(self, path, **options):
+        """Write one bracketed tree per line.
+
+        Parameters
+        ----------
+        path : path-like or file
+            Where to write; a file whose name ends in ``.gz`` is compressed.
+        **options
+            See :func:`write_treebank`.
+        """
+        write_treebank(self, path, **options)
+
+    def save(self, path):
+        """Write the columns to a file that :meth:`open` maps into memory.
+
+        The file is put in place in one step; an interrupted save leaves an old file
+        as it was.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. Blocks and the names of their columns are written too.
+
+        See Also
+        --------
+        write : Write bracketed text.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from lpcfg_sk import Treebank
+        >>> treebank = Treebank(["(S (NP a) (VP b))"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "trees.tb")
+        ...     treebank.save(path)
+        ...     Treebank.open(path) == treebank
+        True
+        """
+        save_columns(self, path)
+
+    @classmethod
+    def open(cls, path, *, verify=True):
+        """Open a file that :meth:`save` wrote, without reading it into memory.
+
+        Columns are mapped: the system reads the pages that are used, and frees their
+        memory when it runs short. A slice is a view of the file. Symbol tables are
+        read into memory. The file must not be changed while it is open; :meth:`save`
+        replaces it, which is safe.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        verify : bool, default=True
+            Whether to read the file once, to compare checksums and to check that it
+            describes trees, which compiled code relies on. That takes a second or
+            two per gigabyte. The header is always checked.
+
+        Returns
+        -------
+        treebank : Treebank
+            It is pickled by content, so the pickle does not need the file.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        TreebankFormatError
+            If the file has another format or a later version, or is damaged or
+            truncated.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from lpcfg_sk import Treebank
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "trees.tb")
+        ...     Treebank(["(S (NP a) (VP b))"]).save(path)
+        ...     treebank = Treebank.open(path)
+        >>> str(treebank[0])
+        '(S (NP a) (VP b))'
+        """
+        return cls._from_state(open_columns(path, verify=verify))
+
+
 class StoredNames(Sequence):
-    """Strings of a file, each decoded when it is asked for.
+    """Strings of a file, which are decoded one at a time when they are needed.
 
     Parameters
     ----------
@@ -65,7 +160,16 @@ class StoredNames(Sequence):
             raise IndexError(f"name {i} of {len(self)}")
         i %= len(self)
         begin = self._ends[i - 1] if i else 0
-        return _decode(self._text[begin : self._ends[i]])
+        return _decode(self._text[begin : self._ends[i]].tobytes())
+
+    def decode_all(self):
+        """Return the list of all strings."""
+        raw, bounds = self._text.tobytes(), pairwise([0, *self._ends.tolist()])
+        if raw.isascii():
+            # Every byte is a character, so that decoding once will do.
+            text = raw.decode("ascii")
+            return [text[begin:end] for begin, end in bounds]
+        return [_decode(raw[begin:end]) for begin, end in bounds]
 
 
 def save_columns(treebank, path):
@@ -76,7 +180,7 @@ def save_columns(treebank, path):
     treebank : Treebank
         What to write.
     path : str or path-like
-        Where to; what is there stays as it is until all is written.
+        Where to write; an old file stays as it is until the new one is complete.
     """
     arrays, blocks = _arrays(treebank)
     described, offset = {}, 0
@@ -100,26 +204,15 @@ def save_columns(treebank, path):
     }
     text = json.dumps(header).encode("ascii")
     text += b" " * (-(_START.size + len(text)) % _ALIGNMENT)
-    path = os.fspath(path)
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(_START.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
-            file.write(text)
-            start = file.tell()
-            for name, array in arrays.items():
-                file.seek(start + described[name]["offset"])
-                for part in _parts(array):
-                    file.write(part)
-            file.truncate(start + offset)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.remove(temporary)
-        raise
+    with written_in_one_step(path) as file:
+        file.write(_START.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
+        file.write(text)
+        start = file.tell()
+        for name, array in arrays.items():
+            file.seek(start + described[name]["offset"])
+            for part in _parts(array):
+                file.write(part)
+        file.truncate(start + offset)
 
 
 def open_columns(path, *, verify=True):
@@ -130,8 +223,8 @@ def open_columns(path, *, verify=True):
     path : str or path-like
         A file that :func:`save_columns` wrote.
     verify : bool, default=True
-        Whether to read all of it once, to compare checksums and to make sure that
-        the columns describe trees. The header is always checked.
+        Whether to read the file once, to compare checksums and to check that the
+        columns describe trees. The header is always checked.
 
     Returns
     -------
@@ -141,7 +234,7 @@ def open_columns(path, *, verify=True):
     Raises
     ------
     TreebankFormatError
-        If the file is foreign, damaged, cut short, or of a later version.
+        If the file has another format or a later version, or is damaged or truncated.
     """
     path = os.fspath(path)
     header, start = _read_header(path)
@@ -168,20 +261,19 @@ def open_columns(path, *, verify=True):
 
 
 def is_saved(path):
-    """Whether a file begins like those of :func:`save_columns`."""
+    """Return whether :func:`save_columns` wrote a file, judging by its first bytes."""
     with open(path, "rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
 def saved_length(path):
-    """Number of trees of a file, from its header."""
+    """Return the number of trees of a file, from its header."""
     return _read_header(os.fspath(path))[0]["n_trees"]
 
 
 def _arrays(treebank):
-    """All arrays of a treebank by name, and what its blocks are."""
-    names = (*NODE_COLUMNS, *TOKEN_COLUMNS, *_OFFSETS)
-    arrays = {name: getattr(treebank, name) for name in names}
+    """Return all arrays of a treebank by name, and a description of its blocks."""
+    arrays = {name: getattr(treebank, name) for name in _COLUMNS}
     for name in _TABLES:
         table = getattr(treebank, name)
         if name == "words" and treebank.words is treebank.tokens:
@@ -229,12 +321,12 @@ def _encode(strings):
     return np.frombuffer(b"".join(parts), dtype=np.uint8), np.cumsum(lengths)
 
 
-def _decode(text):
-    return text.tobytes().decode("utf-8", "surrogatepass")
+def _decode(raw):
+    return raw.decode("utf-8", "surrogatepass")
 
 
 def _parts(array, size=2**24):
-    """Yield the bytes of an array, not all of a mapped one at once."""
+    """Yield the bytes of an array in parts, because a mapped one may be large."""
     flat = array.reshape(-1).view(np.uint8)
     for begin in range(0, len(flat), size):
         yield flat[begin : begin + size]
@@ -275,7 +367,7 @@ def _read_header(path):
         header["n_trees"] = int(header["n_trees"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TreebankFormatError(
-            f"the header is none of a treebank: {error}", path
+            f"the header is not that of a treebank: {error}", path
         ) from error
     if size != expected:
         raise TreebankFormatError(
@@ -287,7 +379,7 @@ def _read_header(path):
 
 
 def _map(path, header, start):
-    """Views of all columns of a file."""
+    """Return views of all columns of a file."""
     with open(path, "rb") as file:
         # A file of an empty treebank still has a header, so it can be mapped.
         memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -300,9 +392,7 @@ def _map(path, header, start):
             shape = [int(n) for n in column["shape"]]
             if any(n < 0 for n in shape) or column["offset"] < 0:
                 raise ValueError(f"{name!r} has a negative size")
-            count = 1
-            for n in shape:
-                count *= n
+            count = math.prod(shape)
             if column["offset"] + count * dtype.itemsize > header["n_bytes"]:
                 raise ValueError(f"{name!r} ends after the file")
             arrays[name] = np.frombuffer(
@@ -310,26 +400,23 @@ def _map(path, header, start):
             ).reshape(shape)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise TreebankFormatError(
-            f"the header is none of a treebank: {error}", path
+            f"the header is not that of a treebank: {error}", path
         ) from error
     return arrays
 
 
 def _state(header, arrays):
-    types = {
-        **dict.fromkeys((*NODE_COLUMNS, *TOKEN_COLUMNS), np.int32),
-        **dict.fromkeys(_OFFSETS, np.int64),
-    }
-    for name, dtype in types.items():
-        if arrays[name].dtype != dtype or arrays[name].ndim != 1:
-            raise ValueError(f"{name!r} is no column of {np.dtype(dtype)}")
-    state = {name: arrays[name] for name in (*NODE_COLUMNS, *TOKEN_COLUMNS, *_OFFSETS)}
+    state = {name: arrays[name] for name in _COLUMNS}
+    for name, array in state.items():
+        dtype = np.dtype(np.int64 if name in OFFSETS else np.int32)
+        if array.dtype != dtype or array.ndim != 1:
+            raise ValueError(f"{name!r} is not a column of {dtype}")
     for name in _TABLES:
         if name == "words" and header["words_are_tokens"]:
             state["words"] = state["tokens"]
             continue
         names = StoredNames(arrays[f"{name}.text"], arrays[f"{name}.ends"])
-        state[name] = SymbolTable(_all(names), arrays.get(f"{name}.backoff"))
+        state[name] = SymbolTable(names.decode_all(), arrays.get(f"{name}.backoff"))
     state["blocks"], state["block_names"] = {}, {}
     for i, block in enumerate(header["blocks"]):
         if block["sparse"]:
@@ -347,16 +434,3 @@ def _state(header, arrays):
         )
     state["binarized"] = bool(header["binarized"])
     return state
-
-
-def _all(names):
-    """All strings of a table; most tables are ASCII, whose bytes are characters."""
-    raw, ends = names._text.tobytes(), names._ends.tolist()
-    begins = [0, *ends]
-    if raw.isascii():
-        text = raw.decode("ascii")
-        return [text[a:b] for a, b in zip(begins, ends, strict=False)]
-    return [
-        raw[a:b].decode("utf-8", "surrogatepass")
-        for a, b in zip(begins, ends, strict=False)
-    ]

@@ -1,4 +1,10 @@
+"""Symbol tables, and ids moved from one table to another."""
+
 import numpy as np
+
+from lpcfg_sk._ragged import read_only
+
+__all__ = ["SymbolTable", "compact_ids", "translate", "union_of_tables"]
 
 
 class SymbolTable:
@@ -29,9 +35,11 @@ class SymbolTable:
                     f"backoff has shape {backoff.shape}, expected one id for each of "
                     f"the {len(self.strings)} symbols"
                 )
-            backoff.flags.writeable = False
+            backoff = read_only(backoff)
         self.backoff = backoff
         self._ids = None
+        # What decode_table makes of the symbols, if they are labels.
+        self._decoded = None
 
     def __len__(self):
         return len(self.strings)
@@ -62,8 +70,8 @@ class SymbolTable:
         return f"<SymbolTable of {len(self)}: {head}{more}>"
 
     def __reduce__(self):
-        # One string and an array: joblib hashes and stores objects one at a time,
-        # which for tens of thousands of strings takes longer than most fits.
+        # One string and an array, because joblib hashes and stores objects one at a
+        # time, which takes longer than most fits for tens of thousands of strings.
         lengths = np.fromiter(map(len, self.strings), dtype=np.int32, count=len(self))
         return _restore, ("".join(self.strings), lengths, self.backoff)
 
@@ -78,12 +86,12 @@ class SymbolTable:
         Returns
         -------
         int
-            Its id, or -1 where it is not in the table.
+            Its id, or -1 if it is not in the table.
         """
         return self._index().get(string, -1)
 
     def map_to(self, other):
-        """Ids of this table's symbols in another table.
+        """Return the ids of this table's symbols in another table.
 
         Parameters
         ----------
@@ -93,7 +101,7 @@ class SymbolTable:
         Returns
         -------
         ids : ndarray of int32, shape (len(self),)
-            ``ids[i]`` is the id of symbol ``i`` in `other`, -1 where it is absent.
+            ``ids[i]`` is the id of symbol ``i`` in `other`, -1 if it is absent.
         """
         if not isinstance(other, SymbolTable):
             other = SymbolTable(other)
@@ -139,3 +147,32 @@ def _restore(text, lengths, backoff):
     ends = np.cumsum(lengths).tolist()
     strings = [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
     return SymbolTable(strings, backoff)
+
+
+def translate(ids, mapping):
+    """Map ids from one table to another, leaving -1 as it is."""
+    return np.append(mapping, np.int32(-1))[ids]
+
+
+def union_of_tables(tables):
+    """Return the union of symbol tables, and the map of ids from each into it."""
+    if all(t is tables[0] for t in tables):
+        return tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(tables)
+    strings = dict.fromkeys(s for t in tables for s in t.strings)
+    backoff = next((t.backoff for t in tables if t.backoff is not None), None)
+    if backoff is not None and any(t != tables[0] for t in tables):
+        raise ValueError(
+            "treebanks with different fitted vocabularies cannot be joined; join them "
+            "before RareWords"
+        )
+    union = tables[0] if backoff is not None else SymbolTable(strings)
+    return union, [t.map_to(union) for t in tables]
+
+
+def compact_ids(ids, table):
+    """Renumber ids by first occurrence and drop symbols that do not occur."""
+    used, first = np.unique(ids[ids >= 0], return_index=True)
+    order = used[np.argsort(first, kind="stable")]
+    mapping = np.full(len(table) + 1, -1, dtype=np.int32)
+    mapping[order] = np.arange(len(order), dtype=np.int32)
+    return mapping[ids], SymbolTable([table[i] for i in order.tolist()])

@@ -1,17 +1,26 @@
+"""One constituency tree, and pictures of it."""
+
 import re
+from xml.sax.saxutils import escape
 
 import numpy as np
 
-#: Most characters of a drawing; those of a deep tree grow with the square of its depth.
+from lpcfg_sk.treebank._penn import scan_brackets
+
+__all__ = ["Tree"]
+
+#: Greatest number of characters of a drawing, which grows with the square of the depth.
 _LARGEST_DRAWING = 10_000_000
+#: Height of a row, width of a character and gap between words of a picture, in pixels.
+_ROW, _CHAR, _GAP = 44, 8.4, 14
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Tree:
     """One constituency tree, or a node with all that is below it.
 
-    Trees are immutable. All work on them is iterative, so the depth of a tree is
-    bounded by memory alone.
+    Trees are immutable. No method is recursive, so only memory bounds the depth of a
+    tree.
 
     Parameters
     ----------
@@ -80,7 +89,7 @@ class Tree:
 
     @classmethod
     def _from_columns(cls, labels, sizes, starts, words, node=0):
-        """Make a handle on one node of the preorder columns of a tree."""
+        """Return the subtree at one node of the preorder columns of a tree."""
         tree = cls.__new__(cls)
         tree._set(labels, sizes, starts, words, node)
         return tree
@@ -98,9 +107,16 @@ class Tree:
         -------
         tree : Tree
         """
-        from lpcfg_sk.treebank._treebank import Treebank
-
-        return Treebank([text])[0]
+        if not isinstance(text, str):
+            raise TypeError(f"a bracketed tree is a str, got {type(text).__name__}")
+        columns = scan_brackets([text])
+        labels, tokens = [*columns["labels"], None], columns["tokens"]
+        return cls._from_columns(
+            tuple(labels[i] for i in columns["label"].tolist()),
+            tuple(columns["size"].tolist()),
+            tuple(columns["start"].tolist()),
+            tuple(tokens[i] for i in columns["token"].tolist()),
+        )
 
     @property
     def label(self):
@@ -161,7 +177,7 @@ class Tree:
         return iter(self.children)
 
     def __array__(self, dtype=None, copy=None):
-        # Without it numpy takes trees of a list or treebank apart, down to the words.
+        # Without this method numpy takes the trees of a list apart, down to the words.
         if dtype is not None and np.dtype(dtype) != object:
             raise TypeError(f"trees make an array of dtype object, not of {dtype}")
         if copy is False:
@@ -251,7 +267,7 @@ class Tree:
         Returns
         -------
         drawing : str
-            One line a node, words beside their pre-terminals.
+            One line per node, with words beside their pre-terminals.
 
         Raises
         ------
@@ -268,34 +284,30 @@ class Tree:
         └── VP
             └── VBP bark
         """
-        from lpcfg_sk.treebank._drawing import draw_text
-
         size = self._drawing_size()
         if size > _LARGEST_DRAWING:
             raise ValueError(
                 f"the drawing would have about {size:,} characters, more than "
                 f"{_LARGEST_DRAWING:,}; use str(tree), or draw a subtree"
             )
-        return draw_text(self)
+        return _draw_text(self)
 
     def _drawing_size(self):
-        """Number of characters that a drawing takes, without making it."""
+        """Return the number of characters of the drawing, without making it."""
         size, ends = sum(map(len, self._span())), []
         for node in range(self._lo, self._hi):
             while ends and ends[-1] == node:
                 ends.pop()
-            # Four characters a level, the label, a space and the end of the line.
+            # Four characters per level, the label, a space and the end of the line.
             size += 4 * len(ends) + len(self._labels[node] or "") + 2
             if self._sizes[node] > 1:
                 ends.append(node + self._sizes[node])
         return size
 
     def _repr_svg_(self):
-        from lpcfg_sk.treebank._drawing import draw_svg
+        return _NOT_IN_XML.sub("\ufffd", _draw_svg(self))
 
-        return _NOT_IN_XML.sub("\ufffd", draw_svg(self))
-
-    # For galleries and mail, which show HTML alone.
+    # For galleries and mail, which show only HTML.
     _repr_html_ = _repr_svg_
 
 
@@ -305,3 +317,84 @@ def _starts(sizes):
         starts.append(leaves)
         leaves += size == 1
     return tuple(starts)
+
+
+def _draw_text(tree):
+    """Draw a tree with one line per node."""
+    lines, stack = [], [(tree, "", "")]
+    while stack:
+        node, first, rest = stack.pop()
+        if isinstance(node, str):
+            lines.append(first + node)
+            continue
+        children = node.children
+        if len(children) == 1 and isinstance(children[0], str):
+            lines.append(f"{first}{node.label} {children[0]}")
+            continue
+        lines.append(first + (node.label or "·"))
+        last = len(children) - 1
+        for i, child in reversed(list(enumerate(children))):
+            branch = "└── " if i == last else "├── "
+            below = "    " if i == last else "│   "
+            stack.append((child, rest + branch, rest + below))
+    return "\n".join(lines)
+
+
+def _draw_svg(tree):
+    """Draw a tree as a stand-alone SVG picture, with all words on the bottom row."""
+    nodes, edges = _layout(tree)
+    depth = max(row for row, *_ in nodes)
+    width = max(x + len(text) * _CHAR / 2 for _, x, text, _ in nodes) + _GAP
+    height = (depth + 1) * _ROW
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" '
+        f'height="{height}" viewBox="0 0 {width:.0f} {height}" '
+        'font-family="sans-serif" font-size="14" text-anchor="middle">'
+    ]
+    place = [(depth if is_word else row, x) for row, x, _, is_word in nodes]
+    for parent, child in edges:
+        (r1, x1), (r2, x2) = place[parent], place[child]
+        dash = ' stroke-dasharray="2,3"' if nodes[child][3] else ""
+        parts.append(
+            f'<line x1="{x1:.1f}" y1="{r1 * _ROW + 24}" x2="{x2:.1f}" '
+            f'y2="{r2 * _ROW + 8}" stroke="#888"{dash}/>'
+        )
+    for (row, x), (_, _, text, is_word) in zip(place, nodes, strict=True):
+        style = 'fill="#000"' if is_word else 'fill="#1f4e79" font-weight="bold"'
+        parts.append(f'<text x="{x:.1f}" y="{row * _ROW + 20}" {style}>')
+        parts.append(f"{escape(text)}</text>")
+    parts.append("</svg>")
+    return "".join(parts)
+
+
+def _layout(tree):
+    """Return rows, centres and texts of all nodes, and the edges between them."""
+    nodes, edges, order = [], [], []
+    stack = [(tree, 0, -1)]
+    while stack:
+        node, row, parent = stack.pop()
+        is_word = isinstance(node, str)
+        index = len(nodes)
+        nodes.append([row, 0.0, node if is_word else (node.label or "·"), is_word])
+        if parent >= 0:
+            edges.append((parent, index))
+        order.append(index)
+        if not is_word:
+            stack.extend((c, row + 1, index) for c in reversed(node.children))
+    children = [[] for _ in nodes]
+    parents = {child: parent for parent, child in edges}
+    for parent, child in edges:
+        children[parent].append(child)
+    x = _GAP
+    for index in order:
+        if nodes[index][3]:
+            # A pre-terminal may be wider than its word.
+            above = nodes[parents[index]][2]
+            half = max(len(nodes[index][2]), len(above)) * _CHAR / 2
+            nodes[index][1] = x + half
+            x += 2 * half + _GAP
+    for index in reversed(order):
+        if children[index]:
+            centres = [nodes[c][1] for c in children[index]]
+            nodes[index][1] = (centres[0] + centres[-1]) / 2
+    return nodes, edges

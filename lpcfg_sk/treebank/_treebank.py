@@ -1,3 +1,5 @@
+"""The treebank: what every estimator takes and transformers return."""
+
 import zlib
 from collections.abc import Sequence
 from itertools import groupby, pairwise
@@ -9,36 +11,40 @@ from lpcfg_sk._parallel import cut_by_work
 from lpcfg_sk._ragged import read_only
 from lpcfg_sk.treebank._columns import (
     NODE_COLUMNS,
+    OFFSETS,
     TOKEN_COLUMNS,
     columns_of_objects,
     columns_of_strings,
+    joined_columns,
     kind_of,
-)
-from lpcfg_sk.treebank._frame import node_frame
-from lpcfg_sk.treebank._indexing import (
-    compact_ids,
+    node_frame,
     ranges,
     row_key,
     row_numbers,
-    translate,
 )
-from lpcfg_sk.treebank._joining import joined_columns
-from lpcfg_sk.treebank._symbols import SymbolTable
+from lpcfg_sk.treebank._storage import TreebankFiles
+from lpcfg_sk.treebank._symbols import SymbolTable, compact_ids, translate
 from lpcfg_sk.treebank._tree import Tree
-from lpcfg_sk.treebank._treebank_files import TreebankFiles
+
+__all__ = ["Treebank", "concatenate"]
+
+#: Nodes and tokens in a chunk.
+_CHUNK_SIZE = 2**22
+
+_MAPPINGS = ("blocks", "block_names")
 
 
 class Treebank(TreebankFiles, Sequence):
     """Trees and sentences as flat columns.
 
-    A treebank is what every estimator of the library takes as ``X``: one row a
-    tree. It is immutable; a slice shares the memory of the whole.
+    A treebank is the ``X`` of every estimator of the library, with one row per tree.
+    It is immutable; a slice shares the memory of the whole.
 
     Parameters
     ----------
     trees : iterable
         Bracketed strings (taken literally), :class:`Tree` objects, ``nltk.Tree``
-        objects, or token lists for sentences without a parse; a token is a str or
+        objects, or token lists for sentences without a parse. A token is a str or
         a pair ``(word, tag)``.
 
     Attributes
@@ -57,7 +63,7 @@ class Treebank(TreebankFiles, Sequence):
     labels, tokens, words : SymbolTable
         What the ids stand for.
     blocks : mapping of str to array or sparse matrix
-        Node features and vectors, one row a node.
+        Node features and vectors, with one row per node.
     binarized : bool
         Whether :class:`TreeBinarizer` made these trees.
 
@@ -80,7 +86,7 @@ class Treebank(TreebankFiles, Sequence):
 
     def __init__(self, trees=()):
         if isinstance(trees, Treebank):
-            self._adopt(trees._state())
+            self._set_columns(trees._state())
             return
         if isinstance(trees, str | bytes):
             raise TypeError(
@@ -109,12 +115,10 @@ class Treebank(TreebankFiles, Sequence):
                 parts.append(columns_of_objects(run, kind, row))
             row += len(run)
         if len(parts) == 1:
-            self._adopt(parts[0])
+            self._set_columns(parts[0])
         else:
             banks = [Treebank._from_state(part) for part in parts]
-            self._adopt(joined_columns(banks))
-
-    # -- construction ----------------------------------------------------------
+            self._set_columns(joined_columns(banks))
 
     @classmethod
     def from_columns(
@@ -137,12 +141,12 @@ class Treebank(TreebankFiles, Sequence):
         block_names=None,
         binarized=False,
     ):
-        """Make a treebank of ready columns.
+        """Make a treebank from columns.
 
         Parameters
         ----------
         label, size, parent, start, stop : array-like of int
-            Node columns.
+            Node columns, see the attributes of :class:`Treebank`.
         node_offsets : array-like of int
             First node of each tree, and the number of nodes at the end.
         token : array-like of int
@@ -152,13 +156,13 @@ class Treebank(TreebankFiles, Sequence):
         labels, tokens : SymbolTable or iterable of str
             Symbol tables.
         word, words : array-like of int and SymbolTable, default=None
-            What models see; the surface tokens where None.
+            The words that models see; None for the surface tokens.
         tag : array-like of int, default=None
             Given tags as label ids.
         blocks, block_names : dict, default=None
-            Arrays with one row a node, and the names of their columns.
+            Arrays with one row per node, and the names of their columns.
         binarized : bool, default=False
-            Whether the labels are those of a :class:`TreeBinarizer`.
+            Whether a :class:`TreeBinarizer` made the trees.
 
         Returns
         -------
@@ -188,13 +192,13 @@ class Treebank(TreebankFiles, Sequence):
     @classmethod
     def _from_state(cls, state):
         treebank = cls.__new__(cls)
-        treebank._adopt(state)
+        treebank._set_columns(state)
         return treebank
 
-    def _adopt(self, state):
+    def _set_columns(self, state):
         for name in NODE_COLUMNS + TOKEN_COLUMNS:
             state[name] = _frozen(state[name], np.int32)
-        for name in ("node_offsets", "token_offsets"):
+        for name in OFFSETS:
             state[name] = _frozen(state[name], np.int64)
         for name in _MAPPINGS:
             state[name] = MappingProxyType(dict(state[name]))
@@ -236,26 +240,26 @@ class Treebank(TreebankFiles, Sequence):
         >>> import numpy as np
         >>> from lpcfg_sk import Treebank
         >>> treebank = Treebank(["(S (NP a) (VP b))"])
-        >>> tall = treebank.replace(blocks={"vectors": np.zeros((3, 2))})
-        >>> tall.vectors.shape
+        >>> wider = treebank.replace(blocks={"vectors": np.zeros((3, 2))})
+        >>> wider.vectors.shape
         (3, 2)
         """
-        made = Treebank.from_columns(**{**self._state(), **changes})
+        treebank = Treebank.from_columns(**{**self._state(), **changes})
         if self.rule_index is not None and changes.keys() <= set(_MAPPINGS):
-            made.keep_rule_index(self.rule_index)
-        return made
+            treebank.keep_rule_index(self.rule_index)
+        return treebank
 
     def _state(self):
-        """Arguments of :meth:`from_columns`."""
+        """Return the arguments of :meth:`from_columns`."""
         state = dict(self.__dict__)
         state.pop("rule_index", None)
         return state
 
-    #: The rules of the trees, once a :class:`RuleIndex` was made of them.
+    #: The rules of the trees, once a :class:`RuleIndex` has been made.
     rule_index = None
 
     def keep_rule_index(self, index):
-        """Let features and learners share the rules of the trees.
+        """Keep the rules of the trees, so that features and learners share them.
 
         Parameters
         ----------
@@ -263,8 +267,6 @@ class Treebank(TreebankFiles, Sequence):
             Index of this treebank.
         """
         self.__dict__["rule_index"] = index
-
-    # -- size and rows -----------------------------------------------------------
 
     @property
     def n_nodes(self):
@@ -278,12 +280,12 @@ class Treebank(TreebankFiles, Sequence):
 
     @property
     def shape(self):
-        """``(n_trees,)``, which lets scikit-learn index without a list detour."""
+        """``(n_trees,)``, so that scikit-learn indexes without making a list."""
         return (len(self),)
 
     @property
     def is_parsed(self):
-        """Boolean array: which rows have a tree."""
+        """Boolean array that tells which rows have a tree."""
         return np.diff(self.node_offsets) > 0
 
     @property
@@ -293,7 +295,7 @@ class Treebank(TreebankFiles, Sequence):
 
     @property
     def vectors(self):
-        """One vector a node, as ``transform`` of a learner leaves them."""
+        """One vector per node, as the ``transform`` of a learner makes them."""
         try:
             return self.blocks["vectors"]
         except KeyError:
@@ -304,16 +306,12 @@ class Treebank(TreebankFiles, Sequence):
     @property
     def nbytes(self):
         """Bytes of the columns and blocks."""
-        arrays = {id(a): a.nbytes for a in map(self.__dict__.get, _ARRAYS)}
-        total = sum(arrays.values())
+        names = (*NODE_COLUMNS, *TOKEN_COLUMNS, *OFFSETS)
+        arrays = [getattr(self, name) for name in names]
         for block in self.blocks.values():
-            dense = block if isinstance(block, np.ndarray) else None
-            total += (
-                dense.nbytes
-                if dense is not None
-                else block.data.nbytes + block.indices.nbytes + block.indptr.nbytes
-            )
-        return total
+            dense = isinstance(block, np.ndarray)
+            arrays += (block,) if dense else (block.data, block.indices, block.indptr)
+        return sum({id(array): array.nbytes for array in arrays}.values())
 
     def __sizeof__(self):
         return object.__sizeof__(self) + self.nbytes
@@ -335,9 +333,9 @@ class Treebank(TreebankFiles, Sequence):
     def _tree(self, row):
         nodes = slice(*self.node_offsets[row : row + 2])
         tokens = slice(*self.token_offsets[row : row + 2])
-        names = (*self.labels.strings, None)
+        names = self.labels.strings
         return Tree._from_columns(
-            tuple(names[i] for i in self.label[nodes].tolist()),
+            tuple(names[i] if i >= 0 else None for i in self.label[nodes].tolist()),
             tuple(self.size[nodes].tolist()),
             tuple(self.start[nodes].tolist()),
             tuple(self.tokens[i] for i in self.token[tokens].tolist()),
@@ -383,13 +381,13 @@ class Treebank(TreebankFiles, Sequence):
     def chunks(self):
         """Cut the rows into views of bounded size.
 
-        What learners do with a corpus they do chunk by chunk; a
-        :class:`ShardedTreebank` opens its files one at a time instead.
+        Learners go through a corpus chunk by chunk. A :class:`ShardedTreebank` opens
+        its files one at a time instead.
 
         Returns
         -------
         treebanks : iterator of Treebank
-            One, the treebank itself, unless it has millions of nodes.
+            The treebank itself, unless it has millions of nodes.
         """
         bounds = self.chunk_offsets.tolist()
         if len(bounds) == 2:
@@ -408,10 +406,8 @@ class Treebank(TreebankFiles, Sequence):
             return self
         return self.replace(blocks={}, block_names={})
 
-    # -- content -----------------------------------------------------------------
-
     def sentences(self):
-        """List of the sentences.
+        """Return a list of the sentences.
 
         Returns
         -------
@@ -423,12 +419,12 @@ class Treebank(TreebankFiles, Sequence):
         return [[names[i] for i in ids[lo:hi]] for lo, hi in pairwise(bounds)]
 
     def tolist(self):
-        """List of the trees.
+        """Return a list of the trees.
 
         Returns
         -------
         list of Tree
-            One a row.
+            One per row.
         """
         return list(self)
 
@@ -438,7 +434,7 @@ class Treebank(TreebankFiles, Sequence):
         Returns
         -------
         treebank : Treebank
-            The same tokens, words and tags, no nodes.
+            The same tokens, words and tags, without nodes.
         """
         empty = np.zeros(0, dtype=np.int32)
         return self.replace(
@@ -449,7 +445,7 @@ class Treebank(TreebankFiles, Sequence):
         )
 
     def to_frame(self):
-        """One row a node, as a DataFrame.
+        """Return a DataFrame with one row per node.
 
         Returns
         -------
@@ -499,7 +495,7 @@ class Treebank(TreebankFiles, Sequence):
         return _restore, (self._canonical(),)
 
     def _canonical(self):
-        """State with each table cut to what occurs, in order of occurrence.
+        """Return the state with tables reduced to the symbols that occur, in order.
 
         Two treebanks with the same content then have the same bytes, however they
         were sliced or read, which is what ``Pipeline(memory=...)`` compares. A
@@ -519,20 +515,13 @@ class Treebank(TreebankFiles, Sequence):
         return state
 
 
-#: Nodes and tokens in a chunk.
-_CHUNK_SIZE = 2**22
-
-_MAPPINGS = ("blocks", "block_names")
-_ARRAYS = (*NODE_COLUMNS, *TOKEN_COLUMNS, "node_offsets", "token_offsets")
-
-
 def concatenate(treebanks):
     """Join treebanks, row after row.
 
     Parameters
     ----------
     treebanks : iterable of Treebank
-        Blocks and fitted vocabularies must agree to be kept; blocks that some
+        Fitted vocabularies must be the same in all of them. Blocks that some
         treebank lacks are left out.
 
     Returns

@@ -1,11 +1,21 @@
-"""Checks of the input of estimators: treebanks and sample weights."""
+"""The input of estimators: checks of treebanks and weights, and transformers."""
+
+from functools import wraps
 
 import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.treebank._treebank import Treebank
 
-__all__ = ["check_sample_weight", "check_treebank", "weighted_trees"]
+__all__ = [
+    "TreebankTransformerMixin",
+    "check_sample_weight",
+    "check_treebank",
+    "transforms_shards",
+    "weighted_trees",
+]
 
 
 def check_treebank(
@@ -18,7 +28,7 @@ def check_treebank(
     blocks=(),
     sharded=False,
 ):
-    """Take X as a treebank, or say what is wrong with it.
+    """Return X as a treebank, or raise an error that says what is wrong with it.
 
     Parameters
     ----------
@@ -31,12 +41,12 @@ def check_treebank(
     binary : bool, default=False
         Whether every node of a tree must have two children or be a pre-terminal.
     allow_empty : bool, default=False
-        Whether a treebank without rows will do.
+        Whether a treebank without rows is accepted.
     blocks : tuple of str, default=()
         Node features that X must carry.
     sharded : bool, default=False
-        Whether a :class:`ShardedTreebank` may stay one; its trees are then checked
-        when they are read. It is loaded otherwise.
+        Whether a :class:`ShardedTreebank` is returned as it is; its trees are then
+        checked when they are read. Otherwise it is loaded.
 
     Returns
     -------
@@ -105,12 +115,12 @@ def _check_binary(X, name, learner):
 
 
 def check_sample_weight(sample_weight, treebank):
-    """Return one finite, non-negative weight a row.
+    """Return one finite, non-negative weight per row.
 
     Parameters
     ----------
     sample_weight : array-like of float, shape (n_trees,), or None
-        Weights; ones where None.
+        Weights; None for ones.
     treebank : Treebank
         The rows.
 
@@ -156,7 +166,7 @@ def weighted_trees(X, sample_weight, estimator, *, blocks=()):
     X : Treebank or ShardedTreebank
         Trees with a positive weight.
     weight : ndarray of float64, shape (n_trees,), or None
-        Positive weights, one per row of `X`; None where all are 1.
+        Positive weights, one per row of `X`; None if all are 1.
     """
     X = check_treebank(
         X, estimator=estimator, parsed=True, binary=True, blocks=blocks, sharded=True
@@ -167,3 +177,56 @@ def weighted_trees(X, sample_weight, estimator, *, blocks=()):
     if np.all(weight > 0):
         return X, weight
     return X[weight > 0], weight[weight > 0]
+
+
+def transforms_shards(transform):
+    """Let the ``transform`` of treebanks take shards, which it changes when opened.
+
+    Parameters
+    ----------
+    transform : callable
+        A method ``transform(self, X)`` of a fitted transformer.
+
+    Returns
+    -------
+    callable
+        The method for a :class:`Treebank` or a :class:`ShardedTreebank`.
+    """
+
+    @wraps(transform)
+    def wrapper(self, X):
+        check_is_fitted(self)
+        if isinstance(X, ShardedTreebank):
+            return X.apply(self)
+        return transform(self, X)
+
+    return wrapper
+
+
+class TreebankTransformerMixin(TransformerMixin, auto_wrap_output_keys=None):
+    """A transformer whose X are trees."""
+
+    def fit_transform(self, X, y=None, **fit_params):
+        """Fit to trees and transform them.
+
+        Parameters
+        ----------
+        X : Treebank, ShardedTreebank or iterable of trees or sentences
+            Training data.
+        y : None
+            Ignored.
+        **fit_params
+            Further arguments of ``fit``.
+
+        Returns
+        -------
+        treebank : Treebank
+        """
+        # Both fit and transform read X, and an iterator can be read once.
+        X = check_treebank(X, estimator=self, allow_empty=True, sharded=True)
+        return super().fit_transform(X, y, **fit_params)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags

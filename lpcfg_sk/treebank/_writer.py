@@ -1,21 +1,23 @@
-"""Treebanks to files."""
+"""Treebanks to text files."""
 
 import codecs
-import contextlib
 import gzip
 import os
 import re
-import secrets
 from itertools import pairwise
 
 import numpy as np
 
-from lpcfg_sk._kernels._writer import bracket_length, write_brackets
-from lpcfg_sk.treebank._brackets import ROOT
+from lpcfg_sk._files import written_in_one_step
+from lpcfg_sk._kernels._columns import Columns
+from lpcfg_sk._kernels._writer import Strings, bracket_length, write_brackets
+from lpcfg_sk._ragged import offsets
 from lpcfg_sk.treebank._negra import NO_EDGE
-from lpcfg_sk.treebank._stream import check_encoding
+from lpcfg_sk.treebank._penn import ROOT
 
-#: Nodes and words are put together in pieces of about this many.
+__all__ = ["check_encoding", "write_treebank"]
+
+#: About this many nodes and words are written at a time.
 _PIECE = 1 << 17
 _NOT_IN_BRACKETS = re.compile(r"[()\0 \t\n\r\v\f]|\A\Z")
 _NOT_IN_EXPORT = re.compile(r"[\0 \t\n\r\v\f]|\A\Z")
@@ -23,30 +25,40 @@ _KEYWORD = re.compile(r"#(?:BOS|EOS|[5-9][0-9]{2}|[1-9][0-9]{3,})")
 _ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 
 
+def check_encoding(encoding):
+    """Raise ValueError if Python does not know a text encoding."""
+    try:
+        "".encode(encoding)
+    except LookupError:
+        raise ValueError(
+            f"encoding is the name of a text encoding, got {encoding!r}"
+        ) from None
+
+
 def write_treebank(treebank, target, *, format="ptb", encoding="utf-8", escape=False):
     r"""Write a treebank to a file.
 
-    A file is written beside its place and moved there when it is complete.
+    The file is written under another name and renamed when it is complete.
 
     Parameters
     ----------
     treebank : Treebank
         Trees; sentences without a parse cannot be written.
     target : path-like or file
-        Where to; a name that ends in ``.gz`` is compressed. An open file, text or
-        binary, is written to and left open.
+        Where to write; a file whose name ends in ``.gz`` is compressed. An open file,
+        text or binary, is left open.
     format : {"ptb", "export"}, default="ptb"
-        One bracketed tree a line, or NEGRA export format 3.
+        One bracketed tree per line, or NEGRA export format 3.
     encoding : str, default="utf-8"
         Encoding of the bytes.
     escape : bool, default=False
         Write ``(`` and ``)`` within labels and words as ``-LRB-`` and ``-RRB-``
-        where the format cannot hold them.
+        where the format does not allow them.
 
     Raises
     ------
     ValueError
-        Where a row has no tree, or where a label or word cannot be written.
+        If a row has no tree, or if a label or word cannot be written.
 
     Examples
     --------
@@ -76,28 +88,17 @@ def write_treebank(treebank, target, *, format="ptb", encoding="utf-8", escape=F
         return
     path = os.path.realpath(os.path.expanduser(os.fsdecode(target)))
     if os.path.exists(path) and not os.path.isfile(path):
-        # a device or a pipe is not to be replaced; a directory raises here
+        # A device or a pipe must not be replaced; a directory raises here.
         with open(path, "wb") as file:
             file.writelines(_encoded(pieces, encoding))
         return
-    _replace(path, _encoded(pieces, encoding))
-
-
-def _replace(path, pieces):
-    draft = f"{path}.{secrets.token_hex(4)}.tmp"
-    try:
-        with open(draft, "xb") as file:
-            if path.endswith(".gz"):
-                # without a time stamp the same trees are the same bytes
-                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                    packed.writelines(pieces)
-            else:
-                file.writelines(pieces)
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(draft)
-        raise
+    with written_in_one_step(path) as file:
+        if path.endswith(".gz"):
+            # Without a time stamp the same trees give the same bytes.
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                packed.writelines(_encoded(pieces, encoding))
+        else:
+            file.writelines(_encoded(pieces, encoding))
 
 
 def _encoded(pieces, encoding):
@@ -111,7 +112,7 @@ def _encoded(pieces, encoding):
 
 
 def _write_open(file, pieces, encoding):
-    # a text file says so by what it makes of an empty string
+    # Only a text file takes an empty str.
     try:
         file.write("")
     except TypeError:
@@ -123,34 +124,12 @@ def _write_open(file, pieces, encoding):
 def _bracket_pieces(treebank, encoding, escape):
     labels = _strings(treebank, "label", _NOT_IN_BRACKETS, encoding, escape)
     tokens = _strings(treebank, "token", _NOT_IN_BRACKETS, encoding, escape)
-    label_pool, label_ends = _pool(labels)
-    token_pool, token_ends = _pool(tokens)
+    labels, tokens = _pool(labels), _pool(tokens)
+    columns = Columns(*(getattr(treebank, name) for name in Columns._fields))
     for first, last in _tree_ranges(treebank):
-        nodes = slice(*treebank.node_offsets[[first, last]])
-        words = slice(*treebank.token_offsets[[first, last]])
-        length = bracket_length(
-            treebank.label[nodes],
-            treebank.size[nodes],
-            treebank.token[words],
-            label_ends,
-            token_ends,
-        )
+        length = bracket_length(columns, labels, tokens, first, last)
         text = np.empty(length, dtype=np.uint8)
-        write_brackets(
-            treebank.label,
-            treebank.size,
-            treebank.parent,
-            treebank.node_offsets,
-            treebank.token,
-            treebank.token_offsets,
-            label_pool,
-            label_ends,
-            token_pool,
-            token_ends,
-            first,
-            last,
-            text,
-        )
+        write_brackets(columns, labels, tokens, first, last, text)
         yield text.tobytes()
 
 
@@ -164,13 +143,12 @@ def _tree_ranges(treebank):
 
 def _pool(strings):
     encoded = [string.encode() for string in strings]
-    ends = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(string) for string in encoded], out=ends[1:])
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
+    pool = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+    return Strings(pool, offsets([len(string) for string in encoded]))
 
 
 def _strings(treebank, column, forbidden, encoding, escape=False):
-    """Strings of a column as they are to be written, empty where they do not occur."""
+    """Return the strings of a column in written form, empty if they do not occur."""
     ids = getattr(treebank, column)
     table = getattr(treebank, f"{column}s")
     used = np.zeros(len(table) + 1, dtype=bool)
@@ -197,9 +175,9 @@ def _is_encodable(string, encoding):
 
 
 def _cannot_write(treebank, column, i, escape):
-    at = np.flatnonzero(getattr(treebank, column) == i)[0]
-    offsets = treebank.node_offsets if column == "label" else treebank.token_offsets
-    tree = np.searchsorted(offsets, at, side="right") - 1
+    place = np.flatnonzero(getattr(treebank, column) == i)[0]
+    bounds = treebank.node_offsets if column == "label" else treebank.token_offsets
+    tree = np.searchsorted(bounds, place, side="right") - 1
     kind = "label" if column == "label" else "word"
     string = getattr(treebank, f"{column}s")[i]
     hint = ""
@@ -237,7 +215,7 @@ def _export_sentence(treebank, t, labels, tokens):
     size = treebank.size[nodes].tolist()
     parent = treebank.parent[nodes].tolist()
     names = iter(tokens[i] for i in treebank.token[words].tolist())
-    # A root called ROOT is the virtual one, with the number 0.
+    # A root called ROOT is the virtual root, which has the number 0.
     virtual = size[0] > 1 and labels[label[0]] == ROOT
     inner = [i for i, n in enumerate(size) if n > 1 and not (virtual and i == 0)]
     number = {i: 500 + k for k, i in enumerate(reversed(inner))}

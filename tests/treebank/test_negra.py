@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lpcfg_sk import Treebank, TreebankFormatError, read_treebank
 from lpcfg_sk.exceptions import TreebankWarning
-from lpcfg_sk.treebank import _reader, _stream, write_treebank
+from lpcfg_sk.treebank import _reader, write_treebank
 from tests.reference.scanner import bracketed, export_sentence
 
 pytestmark = pytest.mark.kernels
@@ -50,7 +50,6 @@ def strings(treebank):
 def test_format_3(block, monkeypatch):
     if block:
         monkeypatch.setattr(_reader, "BLOCK_SIZE", block)
-        monkeypatch.setattr(_stream, "BLOCK_SIZE", block)
     text = HEAD + FIRST + "\n" + sentence("ja ITJ -- -- 0")
     assert strings(read(text)) == [TREE, "(ROOT (ITJ ja))"]
     assert strings(read(text.replace("\n", "\r\n"))) == [TREE, "(ROOT (ITJ ja))"]
@@ -140,7 +139,6 @@ def test_faults_have_a_place(text, message, line):
 def test_skipping_counts_and_goes_on(text, message, line, block, monkeypatch):
     if block:
         monkeypatch.setattr(_reader, "BLOCK_SIZE", block)
-        monkeypatch.setattr(_stream, "BLOCK_SIZE", block)
     good = sentence("b B -- -- 0")
     with pytest.warns(TreebankWarning, match=f"^2 malformed.*{message}"):
         treebank = read(FIRST + text + good + text + good, on_error="skip")

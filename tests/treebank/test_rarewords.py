@@ -8,7 +8,7 @@ import pytest
 
 from lpcfg_sk import RareWords, Treebank
 from lpcfg_sk.testing import tree_checks
-from lpcfg_sk.treebank._signatures import coarser, english_signature
+from lpcfg_sk.treebank._words import coarser, english_signature
 
 SENTENCES = Treebank(
     [

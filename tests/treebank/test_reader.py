@@ -11,7 +11,7 @@ import pytest
 
 from lpcfg_sk import Treebank, TreebankFormatError, read_treebank
 from lpcfg_sk.exceptions import TreebankWarning
-from lpcfg_sk.treebank import _reader, _stream
+from lpcfg_sk.treebank import _reader
 from lpcfg_sk.treebank._reader import strip_functions
 
 TEXT = """
@@ -209,7 +209,6 @@ def test_faults_have_a_place(
 ):
     if block:
         monkeypatch.setattr(_reader, "BLOCK_SIZE", block)
-        monkeypatch.setattr(_stream, "BLOCK_SIZE", block)
     path = tmp_path / "bad.mrg"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(TreebankFormatError, match=message) as caught:
@@ -257,7 +256,6 @@ def test_no_good_tree_is_lost_after_a_fault(fault):
 def test_skipping_counts_and_goes_on(text, expected, count, block, monkeypatch):
     if block:
         monkeypatch.setattr(_reader, "BLOCK_SIZE", block)
-        monkeypatch.setattr(_stream, "BLOCK_SIZE", block)
     with pytest.warns(TreebankWarning, match=f"^{count} malformed"):
         treebank = read(text, on_error="skip")
     assert strings(treebank) == expected
@@ -273,7 +271,6 @@ def test_good_text_warns_of_nothing():
 def test_blocks_do_not_show(block, monkeypatch):
     text = f"\ufeff{TEXT}(ü é𝔛)"
     monkeypatch.setattr(_reader, "BLOCK_SIZE", block)
-    monkeypatch.setattr(_stream, "BLOCK_SIZE", block)
     for encoding in ("utf-8", "utf-16", "gb18030"):
         treebank = read(text.encode(encoding), encoding=encoding)
         assert strings(treebank) == [*TREES, "(ü é𝔛)"]

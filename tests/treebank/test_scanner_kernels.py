@@ -4,9 +4,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lpcfg_sk._kernels import _scanner as kernel
+from lpcfg_sk._kernels._columns import Columns, drop_traces
 from lpcfg_sk._kernels._intern import invalid_byte
-from lpcfg_sk._kernels._traces import drop_traces
-from lpcfg_sk.treebank._brackets import (
+from lpcfg_sk.treebank._penn import (
     BracketScanner,
     SymbolPool,
     TreeColumns,
@@ -129,10 +129,10 @@ def test_trace_removal_leaves_its_input_alone():
     text = b"(S (A a) (-NONE- *) (B b)) (-NONE- *) (S (C c) (-NONE- *))"
     BracketScanner(columns).scan(text, final=True)
     trace = columns.pool.add("-NONE-")
-    source = kernel.Columns(*(column.copy() for column in columns.block))
+    source = Columns(*(column.copy() for column in columns.block))
     for column in source:
         column.flags.writeable = False
-    pruned = kernel.Columns(*(np.empty_like(column) for column in source))
+    pruned = Columns(*(np.empty_like(column) for column in source))
     assert drop_traces(source, 3, trace, pruned) == (2, 5, 3)
     np.testing.assert_array_equal(pruned.size[:5], [3, 1, 1, 2, 1])
     np.testing.assert_array_equal(pruned.stop[:5], [2, 1, 2, 1, 1])

@@ -25,7 +25,7 @@ from lpcfg_sk import (
 )
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.treebank import _storage
-from lpcfg_sk.treebank._checks import check_columns
+from lpcfg_sk.treebank._columns import check_columns
 
 COLUMNS = (
     *("label", "size", "parent", "start", "stop", "node_offsets"),
@@ -291,7 +291,7 @@ def test_columns_with_a_wrong_number_are_no_trees(data):
 
 
 def test_trees_are_checked_part_by_part(monkeypatch):
-    monkeypatch.setattr("lpcfg_sk.treebank._checks._PART", 7)
+    monkeypatch.setattr("lpcfg_sk.treebank._columns._PART", 7)
     trees = load_toy(20)
     check_columns(vars(trees))
     check_columns(vars(MIXED))
@@ -307,7 +307,7 @@ def test_blocks_are_checked():
     block.indices = np.array([0, 1, 9], dtype=np.int32)
     with pytest.raises(ValueError, match=r"indices|index values"):
         check_columns({**vars(treebank), "blocks": {"inside": block}})
-    with pytest.raises(ValueError, match="one row a node"):
+    with pytest.raises(ValueError, match="one row per node"):
         check_columns({**vars(treebank), "blocks": {"vectors": np.zeros((2, 1))}})
 
 

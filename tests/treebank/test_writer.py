@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lpcfg_sk import Tree, Treebank, read_treebank
-from lpcfg_sk._kernels._writer import bracket_length, write_brackets
+from lpcfg_sk._kernels._columns import Columns
+from lpcfg_sk._kernels._writer import Strings, bracket_length, write_brackets
 from lpcfg_sk.treebank import _writer, write_treebank
 from tests.reference.scanner import bracketed
 
@@ -90,13 +91,11 @@ def test_kernel_fills_what_it_measured():
     treebank = Treebank(TREES[:2])
     ends = np.arange(20)
     pool = np.full(20, ord("x"), dtype=np.uint8)
-    length = bracket_length(treebank.label, treebank.size, treebank.token, ends, ends)
+    strings = Strings(pool, ends)
+    columns = Columns(*(getattr(treebank, name) for name in Columns._fields))
+    length = bracket_length(columns, strings, strings, 0, 2)
     text = np.empty(length, dtype=np.uint8)
-    columns = ("label", "size", "parent", "node_offsets", "token", "token_offsets")
-    used = write_brackets(
-        *(getattr(treebank, name) for name in columns),
-        pool, ends, pool, ends, 0, 2, text,
-    )  # fmt: skip
+    used = write_brackets(columns, strings, strings, 0, 2, text)
     assert used == length
     assert text.tobytes() == b"(x (x (x x) (x x)) (x (x x)))\n(x (x x (x x) x))\n"
 

@@ -1,8 +1,11 @@
-"""NEGRA export format to tree columns: one line a word or node, with its parent."""
+"""NEGRA export format, which has one line per word or node, to columns of trees."""
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._columns import Columns
 from lpcfg_sk._kernels._intern import intern, invalid_byte, is_space
 from lpcfg_sk._kernels._scanner import (
     EMPTY,
@@ -20,14 +23,14 @@ from lpcfg_sk._kernels._scanner import (
     record_fault,
 )
 
-#: Codes of faults that only this format has.
+#: Codes of faults that occur in this format only.
 FEW_FIELDS = 10
 BAD_PARENT = 11
 CYCLE = 12
 DISCONTINUOUS = 13
 DEFINED_TWICE = 14
 
-#: What lasts from block to block, as indices into ``state``.
+#: Indices into the state that lasts from block to block.
 LEMMA = 0  # whether words have a lemma (format 4)
 TABLE = 1  # whether the text is within a table
 STRAY = 2  # whether the last line was out of place
@@ -38,7 +41,7 @@ _IS_NODE = 0
 _SYMBOL = 1
 _LABEL = 2
 _EDGE = 3
-_PARENT = 4  # symbol of the parent's number, -1 for the virtual root
+_PARENT = 4  # symbol of the parent's number, later its row; -1 for the virtual root
 _PLACE = 5
 _OPENED = 6  # index of the node in the tree once it has one
 ROW_SIZE = 7
@@ -55,9 +58,72 @@ _HASH = 35
 _PERCENT = 37
 
 
+class ScanSettings(NamedTuple):
+    """Settings of a scan.
+
+    Attributes
+    ----------
+    skip : bool
+        Whether to pass over faults instead of stopping at the first one.
+    max_depth : int
+        Greatest depth of a tree.
+    root : int
+        Symbol to use as the label of the virtual root.
+    no_edge : int
+        The symbol ``--``, which stands for a missing edge label or tag.
+    multiplier : int
+        Secret of the hash function.
+    """
+
+    skip: bool
+    max_depth: int
+    root: int
+    no_edge: int
+    multiplier: int
+
+
+class Scratch(NamedTuple):
+    """Working memory for one sentence.
+
+    Attributes
+    ----------
+    rows : int64 array, shape (n_lines, ROW_SIZE)
+        Lines of the sentence.
+    row_of : int32 array, shape (n_symbols,)
+        Row of the node with a number, -1 for symbols that are not numbers of nodes.
+    path : int64 array, shape (n_lines + 1,)
+        Rows from a word to its first open ancestor.
+    """
+
+    rows: np.ndarray
+    row_of: np.ndarray
+    path: np.ndarray
+
+
+class ScanOutput(NamedTuple):
+    """Arrays that a scan writes to.
+
+    Attributes
+    ----------
+    columns : Columns
+        Trees.
+    filled : int64 array, shape (3,)
+        Number of trees, nodes and tokens in the columns; updated by the scan.
+    edge : int32 array, shape (n_nodes,)
+        Edge label of each node.
+    report : int64 array
+        As for bracketed text.
+    """
+
+    columns: Columns
+    filled: np.ndarray
+    edge: np.ndarray
+    report: np.ndarray
+
+
 @njit(nogil=True, cache=True)
 def count_lines(text):
-    """Number of lines of a text, with one that has no end."""
+    """Count the lines of a text, including a last one without a line end."""
     lines = 1
     for i in range(text.size):
         if text[i] == 10:
@@ -110,7 +176,7 @@ def _is_number(text, head, tail):
 
 @njit(nogil=True, cache=True)
 def _is_node(text, head, tail):
-    """Nodes are numbered from 500 on, so "#1" is a word."""
+    """Return whether a field is the number of a node, which are 500 or more."""
     if text[head] != _HASH or not _is_number(text, head + 1, tail):
         return False
     digits = tail - head - 1
@@ -121,7 +187,28 @@ def _is_node(text, head, tail):
 
 @njit(nogil=True, cache=True)
 def _parse_row(text, begin, stop, lemma, multiplier, symbols, row):
-    """Fill a row of the sentence; return a fault's code and place, or 0."""
+    """Read one line of a sentence.
+
+    Parameters
+    ----------
+    text : uint8 array
+        The line is ``text[begin:stop]``.
+    begin, stop : int
+        Where it is.
+    lemma : bool
+        Whether a lemma follows the word.
+    multiplier : int
+        Secret of the hash function.
+    symbols : Symbols
+        Written to.
+    row : int64 array, shape (ROW_SIZE,)
+        Written to.
+
+    Returns
+    -------
+    code, place : int
+        Code of a fault and its position in the text; code 0 if there is none.
+    """
     invalid = invalid_byte(text, begin, stop)
     if invalid >= 0:
         return (NUL if text[invalid] == 0 else UNDECODABLE), invalid
@@ -154,7 +241,7 @@ def _parse_row(text, begin, stop, lemma, multiplier, symbols, row):
 
 @njit(nogil=True, cache=True)
 def _number_rows(rows, n_rows, row_of):
-    """Let parents be rows instead of symbols; return a fault's code and row."""
+    """Replace the symbols of parents by rows; return a fault's code and row."""
     code = 0
     bad = 0
     for r in range(n_rows):
@@ -176,36 +263,53 @@ def _number_rows(rows, n_rows, row_of):
 
 
 @njit(nogil=True, cache=True)
-def _plant(rows, n_rows, path, max_depth, root, no_edge, columns, edge, node, word):
+def _write_tree(scratch, n_rows, settings, columns, edge, node, word):
     """Write the tree of a sentence behind ``node`` nodes and ``word`` words.
 
-    Words are taken left to right; each opens those of its ancestors that are not
-    open yet. Where the first open ancestor is closed already, branches cross.
+    Words are taken from left to right; each opens those of its ancestors that are
+    not open yet. If the first open ancestor is closed already, branches cross.
+
+    Parameters
+    ----------
+    scratch : Scratch
+        Lines of the sentence, whose parents are rows.
+    n_rows : int
+        Number of lines.
+    settings : ScanSettings
+        Settings.
+    columns : Columns
+        Written to.
+    edge : int32 array
+        Written to: edge label of each node.
+    node, word : int
+        Number of nodes and words in the columns.
 
     Returns
     -------
     code, row : int
-        A fault and where it shows; code 0 for none.
+        Code of a fault and the row where it shows; code 0 if there is none.
     nodes, words : int
         Size of the tree.
     """
+    rows, _, path = scratch
+    _, max_depth, root, no_edge, _ = settings
     label, size, parent, start, stop = columns[:5]
-    tops = 0
+    n_roots = 0
     words = 0
-    top_edge = no_edge
+    root_edge = no_edge
     for r in range(n_rows):
         words += 1 - rows[r, _IS_NODE]
         if rows[r, _PARENT] < 0:
-            tops += 1
-            top_edge = rows[r, _EDGE]
+            n_roots += 1
+            root_edge = rows[r, _EDGE]
     if words == 0:
         return EMPTY, 0, 0, 0
     current = -1
     n_nodes = 0
     n_words = 0
     depth = 0
-    # the virtual root is a node unless the sentence says what its root is
-    if tops != 1 or top_edge != root:
+    # The virtual root is a node unless the sentence names its root.
+    if n_roots != 1 or root_edge != root:
         label[node] = root
         edge[node] = no_edge
         parent[node] = -1
@@ -273,40 +377,31 @@ def _plant(rows, n_rows, path, max_depth, root, no_edge, columns, edge, node, wo
 
 
 @njit(nogil=True, cache=True)
-def scan_export(
-    text,
-    final,
-    skip,
-    max_depth,
-    multiplier,
-    root,
-    no_edge,
-    symbols,
-    rows,
-    row_of,
-    columns,
-    filled,
-    edge,
-    state,
-    report,
-):
-    """Scan whole sentences into ``columns``; see ``scan_trees`` for what is shared.
+def scan_negra(text, final, settings, symbols, scratch, state, output):
+    """Scan the complete sentences of a text into columns.
 
     Parameters
     ----------
-    no_edge : int
-        The symbol ``--``, which stands for no edge label and for no tag.
-    rows : int64 array of shape (lines, ROW_SIZE)
-        Scratch.
-    row_of : int32 array
-        Scratch, -1 for each symbol there is room for.
-    edge : int32 array
-        Output: edge label of each node.
-    state : int64 array
-        What lasts from block to block.
+    text : uint8 array
+        UTF-8.
+    final : bool
+        Whether the file ends with the text; otherwise a sentence that the end cuts
+        off is left for the next scan.
+    settings : ScanSettings
+        Settings.
+    symbols : Symbols
+        Written to; must have room for four symbols per line.
+    scratch : Scratch
+        Working memory.
+    state : int64 array, shape (STATE_SIZE,)
+        State that lasts from block to block; updated.
+    output : ScanOutput
+        Written to.
     """
+    skip, multiplier = settings.skip, settings.multiplier
+    rows = scratch.rows
+    columns, filled, edge, report = output
     report[:] = 0
-    path = np.empty(rows.shape[0] + 1, dtype=np.int64)
     trees = filled[0]
     node = filled[1]
     word = filled[2]
@@ -323,8 +418,8 @@ def scan_export(
         head, tail = _next_field(text, position, stop)
         keyword = _keyword(text, head, tail) if head == position else _OTHER
         if inside and keyword == _BOS:
-            # the fault of a sentence counts where it ends, so that one which the
-            # end of a block cuts off is not counted twice
+            # A fault is counted at the end of its sentence, so that a sentence that
+            # the end of a block cuts off is not counted twice.
             if fault == 0:
                 fault = UNCLOSED
                 place = sentence
@@ -341,20 +436,11 @@ def scan_export(
             words = 0
             bad = 0
             if fault == 0:
-                fault, bad = _number_rows(rows, n_rows, row_of)
+                fault, bad = _number_rows(rows, n_rows, scratch.row_of)
                 place = rows[bad, _PLACE] if n_rows > 0 else sentence
             if fault == 0:
-                fault, bad, nodes, words = _plant(
-                    rows,
-                    n_rows,
-                    path,
-                    max_depth,
-                    root,
-                    no_edge,
-                    columns,
-                    edge,
-                    node,
-                    word,
+                fault, bad, nodes, words = _write_tree(
+                    scratch, n_rows, settings, columns, edge, node, word
                 )
                 place = rows[bad, _PLACE] if n_rows > 0 else sentence
             if fault == 0:

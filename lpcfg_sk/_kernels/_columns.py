@@ -1,32 +1,81 @@
-"""Removal of empty categories from tree columns."""
+"""Columns of trees, and how empty categories are taken out of them."""
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 
+class NodeColumns(NamedTuple):
+    """Nodes of all trees, in preorder.
+
+    Attributes
+    ----------
+    label : int32 array, shape (n_nodes,)
+        Label ids, -1 for a word that has siblings.
+    size : int32 array, shape (n_nodes,)
+        Number of nodes of the subtree; the first child of node ``i`` is ``i + 1``,
+        the next sibling of ``c`` is ``c + size[c]``.
+    parent : int32 array, shape (n_nodes,)
+        Index of the parent within the tree, -1 for a root.
+    start, stop : int32 arrays, shape (n_nodes,)
+        Span in words.
+    node_offsets : int64 array, shape (n_trees + 1,)
+        Tree ``t`` has the nodes ``node_offsets[t]:node_offsets[t + 1]``.
+    """
+
+    label: np.ndarray
+    size: np.ndarray
+    parent: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    node_offsets: np.ndarray
+
+
+class Columns(NamedTuple):
+    """Nodes of all trees as in :class:`NodeColumns`, and their tokens.
+
+    Attributes
+    ----------
+    token : int32 array, shape (n_tokens,)
+        Token ids; the k-th leaf of a tree is its k-th token.
+    token_offsets : int64 array, shape (n_trees + 1,)
+        Tree ``t`` has the tokens ``token_offsets[t]:token_offsets[t + 1]``.
+    """
+
+    label: np.ndarray
+    size: np.ndarray
+    parent: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    node_offsets: np.ndarray
+    token: np.ndarray
+    token_offsets: np.ndarray
+
+
 @njit(nogil=True, cache=True)
 def drop_traces(columns, trees, trace, pruned):
-    """Take the leaves labelled ``trace`` out, and the nodes that become empty.
+    """Remove the leaves labelled ``trace`` and the nodes that become empty.
 
-    A node left with nothing but one word is a pre-terminal from then on. A tree of
-    traces only vanishes.
+    A node that is left with a single word becomes its pre-terminal. A tree that
+    consists of traces is removed.
 
     Parameters
     ----------
     columns : Columns
         The trees.
     trees : int
-        How many trees the columns hold.
+        Number of trees in the columns.
     trace : int
         Label of the leaves to remove.
     pruned : Columns
-        Output, as long as ``columns``, or ``columns`` itself: nothing is written
-        ahead of what has been read.
+        Output, as long as ``columns``. It may be ``columns`` itself, because nothing
+        is written ahead of what has been read.
 
     Returns
     -------
     trees, nodes, tokens : int
-        What is left.
+        Number of each that are left.
     """
     label, size, parent, start, stop, node_offsets, token, token_offsets = columns
     node = 0
@@ -43,7 +92,7 @@ def drop_traces(columns, trees, trace, pruned):
         next_token = token_offsets[t + 1]
         n_nodes = next_first - first
         n_tokens = next_token - token_first
-        # kept[k]: how many of the first k tokens stay
+        # kept[k] is how many of the first k tokens stay.
         kept = np.zeros(n_tokens + 1, dtype=np.int32)
         for i in range(first, first + n_nodes):
             if size[i] == 1 and label[i] != trace:
@@ -70,7 +119,7 @@ def drop_traces(columns, trees, trace, pruned):
                 and pruned.stop[node + new_parent] - pruned.start[node + new_parent]
                 == 1
             ):
-                # an only child without a label: the parent becomes its pre-terminal
+                # The parent of an only child without a label is its pre-terminal.
                 index[i] = -1
                 continue
             index[i] = n_kept

@@ -1,22 +1,35 @@
-"""Bracketed text in memory to columns, around the compiled scanner."""
+"""Bracketed text of the Penn Treebank to columns, around the compiled scanner."""
 
 import secrets
 
 import numpy as np
 
 from lpcfg_sk._kernels import _scanner as kernel
+from lpcfg_sk._kernels._columns import Columns, drop_traces
 from lpcfg_sk._kernels._intern import Symbols, intern, rehash
-from lpcfg_sk._kernels._traces import drop_traces
 from lpcfg_sk.exceptions import TreebankFormatError
+
+__all__ = [
+    "BLOCK_SIZE",
+    "MESSAGES",
+    "ROOT",
+    "UNLIMITED",
+    "BracketScanner",
+    "SymbolPool",
+    "TreeColumns",
+    "fault_message",
+    "place_in",
+    "scan_brackets",
+]
 
 #: Text is scanned in pieces of about this many bytes.
 BLOCK_SIZE = 1 << 18
 TRACE = "-NONE-"
 ROOT = "ROOT"
-_UNLIMITED = 2**62
+UNLIMITED = 2**62
 _NO_SYMBOL = -2
 _BLOCK_NODES = 1 << 15
-_MESSAGES = {
+MESSAGES = {
     kernel.UNCLOSED: "the tree that starts here is never closed; a ')' is missing",
     kernel.STRAY_CLOSE: "a ')' that closes nothing; a '(' is missing before it",
     kernel.STRAY_TEXT: "text outside of brackets, expected '('",
@@ -32,8 +45,8 @@ _MESSAGES = {
 class SymbolPool:
     """Byte strings and their ids, shared by all blocks of all files of a read.
 
-    Ids follow the order of first occurrence, whatever the secret of the hash
-    function, which only keeps a hostile text from making all its words collide.
+    Ids follow the order of first occurrence. The hash function has a random secret,
+    so that no text can be made whose words all collide; ids do not depend on it.
     """
 
     def __init__(self):
@@ -50,7 +63,7 @@ class SymbolPool:
         return int(self.arrays.count[0])
 
     def reserve(self, n_symbols, n_bytes):
-        """Make room for so many more symbols, with so many bytes in all."""
+        """Make room for `n_symbols` more symbols, with `n_bytes` bytes in all."""
         slots, hashes, ends, pool, count = self.arrays
         n = len(self) + n_symbols
         if n > hashes.size:
@@ -63,13 +76,13 @@ class SymbolPool:
         self.arrays = Symbols(slots, hashes, ends, pool, count)
 
     def add(self, string):
-        """Id of a string."""
+        """Return the id of a string, which is added if it is new."""
         text = np.frombuffer(string.encode(), dtype=np.uint8)
         self.reserve(1, text.size)
         return int(intern(text, 0, text.size, self.multiplier, self.arrays))
 
     def strings(self):
-        """All symbols, decoded."""
+        """Return a list of all symbols."""
         end = self.arrays.ends[len(self)]
         return self.arrays.pool[:end].tobytes().decode().split("\n")[:-1]
 
@@ -83,26 +96,26 @@ def _grown(array, size):
 
 
 class TreeColumns:
-    """Columns of the trees read so far, piece after piece.
+    """Columns of the trees read so far.
 
     Parameters
     ----------
     pool : SymbolPool
         What the ids of the columns stand for.
     keep_traces : bool
-        Whether leaves labelled ``-NONE-`` stay.
+        Whether leaves labelled ``-NONE-`` are kept.
     merge_words : bool, default=False
-        Whether words without a pre-terminal may come as only children, whose
-        parents then become their pre-terminals.
+        Whether a word without a pre-terminal may be an only child, whose parent then
+        becomes its pre-terminal.
 
     Attributes
     ----------
     block : Columns
-        Where the next trees are written to, behind those that ``filled`` counts.
+        The next trees are written here, behind those that ``filled`` counts.
     filled : ndarray of int64, shape (3,)
-        Trees, nodes and tokens of the block.
+        Number of trees, nodes and tokens in the block.
     n_dropped : int
-        Trees that held nothing but traces.
+        Number of trees that consisted of traces.
     """
 
     def __init__(self, pool, *, keep_traces, merge_words=False):
@@ -110,7 +123,7 @@ class TreeColumns:
         self.n_dropped = 0
         self._trace = _NO_SYMBOL if keep_traces else pool.add(TRACE)
         self._merge_words = merge_words
-        self._pieces = {name: [] for name in kernel.Columns._fields}
+        self._pieces = {name: [] for name in Columns._fields}
         self._counts = {"node_offsets": 0, "token_offsets": 0}
         self.filled = np.zeros(3, dtype=np.int64)
         self.block = _empty_columns(0, 0, 0)
@@ -118,8 +131,8 @@ class TreeColumns:
     def reserve(self, trees, nodes, tokens):
         """Make room in ``block`` for so many more trees, nodes and tokens.
 
-        Blocks collect the trees of many small files before they are looked
-        through for traces and put aside.
+        A block collects the trees of many small files, until it is full and put
+        aside.
         """
         wanted = np.array([trees, nodes, tokens])
         room = (
@@ -149,7 +162,7 @@ class TreeColumns:
             self._counts[name] += total
 
     def finish(self, clean=None):
-        """Join the pieces and give them tables of their own.
+        """Join the blocks and number labels and tokens separately.
 
         Parameters
         ----------
@@ -160,7 +173,7 @@ class TreeColumns:
         -------
         columns : dict
             The eight columns, and the lists ``labels`` and ``tokens`` of the
-            strings that occur, in order of first occurrence (``ROOT`` before all).
+            strings that occur, in order of first occurrence after ``ROOT``.
         """
         self._put_aside()
         self.block = None
@@ -177,7 +190,7 @@ class TreeColumns:
 
 
 def _table(ids, names, clean=None):
-    """Ids and names without the names that do not occur, or are cleaned away."""
+    """Return new ids, and the names that occur, after they are cleaned."""
     used = np.zeros(len(names) + 1, dtype=bool)
     used[ids] = True
     used = np.flatnonzero(used[:-1])
@@ -195,7 +208,7 @@ def _table(ids, names, clean=None):
 
 def _empty_columns(trees, nodes, tokens):
     node_columns = (np.empty(nodes, dtype=np.int32) for _ in range(5))
-    return kernel.Columns(
+    return Columns(
         *node_columns,
         np.zeros(trees + 1, dtype=np.int64),
         np.empty(tokens, dtype=np.int32),
@@ -204,57 +217,63 @@ def _empty_columns(trees, nodes, tokens):
 
 
 class BracketScanner:
-    """Scanner of Penn brackets that is fed one block of bytes after another.
+    """Scanner of Penn brackets, which takes one block of bytes after another.
 
     Parameters
     ----------
     columns : TreeColumns
-        Takes the trees.
+        Where the trees are collected.
     max_depth : int, default=None
-        Most brackets that may be open at once.
+        Greatest number of brackets that may be open at once.
     comments : str, default=None
-        What starts a comment between trees.
+        Start of a comment between trees.
     skip : bool, default=False
-        Pass over faults instead of stopping at the first one.
+        Whether to pass over faults instead of stopping at the first one.
 
     Attributes
     ----------
     report : ndarray of int64
-        What the kernel says of the last block.
+        Report of the kernel about the last block.
     places : ndarray of int64, shape (n_trees, 2)
         Where the trees of the last block begin and end.
     """
 
-    messages = _MESSAGES
+    messages = MESSAGES
 
     def __init__(self, columns, *, max_depth=None, comments=None, skip=False):
         self._columns = columns
-        self._root = columns.pool.add(ROOT)
-        self._max_depth = _UNLIMITED if max_depth is None else max_depth
-        self._comment = np.frombuffer((comments or "").encode(), dtype=np.uint8)
         self._skip = skip
+        self._settings = kernel.ScanSettings(
+            skip=bool(skip),
+            max_depth=UNLIMITED if max_depth is None else int(max_depth),
+            margin=0,
+            comment=np.frombuffer((comments or "").encode(), dtype=np.uint8),
+            root=columns.pool.add(ROOT),
+            multiplier=columns.pool.multiplier,
+        )
         self.report = np.zeros(kernel.REPORT_SIZE, dtype=np.int64)
-        self.start_file(b"")
 
     def start_file(self, text):
-        """Take note of how the trees of a file are indented."""
+        """Find how the trees of a file are indented."""
         head, bracket, _ = text.partition(b"(")
         indent = head.rpartition(b"\n")[2]
-        self._margin = len(indent) if bracket and not indent.strip() else 0
+        margin = len(indent) if bracket and not indent.strip() else 0
+        self._settings = self._settings._replace(margin=margin)
 
     def scan(self, text, final):
-        """Scan whole trees of a block.
+        """Scan the complete trees of a block.
 
         Parameters
         ----------
         text : bytes
+            The block.
         final : bool
             Whether the file ends with this block.
 
         Returns
         -------
         consumed : int
-            How many bytes are done with; the rest waits for more text.
+            Number of bytes that are done; the others belong before the next block.
         """
         array = np.frombuffer(text, dtype=np.uint8)
         n_open, n_tokens = kernel.count_marks(array)
@@ -269,8 +288,8 @@ class BracketScanner:
                 self.report, kernel.UNCLOSED, consumed, self.report[kernel.SEEN]
             )
             return consumed
-        # One sweep finds every bracket that is never closed, so that a file with
-        # many of them is not read to its end for each.
+        # One sweep finds all brackets that are never closed, so that a file with many
+        # of them is not read to its end once per bracket.
         unclosed = kernel.unmatched_brackets(array, consumed)
         before = self.report.copy()
         self._scan(array, consumed, final, n_open, n_tokens, unclosed)
@@ -290,31 +309,26 @@ class BracketScanner:
     def _scan(self, text, begin, final, n_open, n_tokens, unclosed):
         self._columns.reserve(n_open, n_open + n_tokens, n_tokens)
         places = np.empty((n_open, 2), dtype=np.int64)
+        output = kernel.ScanOutput(
+            self._columns.block, self._columns.filled, places, self.report
+        )
         kernel.scan_trees(
             text,
             begin,
             final,
-            self._skip,
-            self._max_depth,
-            self._margin,
-            self._comment,
             unclosed,
-            self._columns.pool.multiplier,
-            self._root,
+            self._settings,
             self._columns.pool.arrays,
-            self._columns.block,
-            self._columns.filled,
-            places,
-            self.report,
+            output,
         )
         self.places = places[: self.report[kernel.TREES]]
         return int(self.report[kernel.POSITION])
 
 
 def scan_brackets(texts, *, first_item=0):
-    """Columns of bracketed strings, each of which holds exactly one tree.
+    """Return the columns of bracketed strings, each of which holds one tree.
 
-    Labels and words are taken literally and traces stay; only an unlabelled root
+    Labels and words are taken literally, and traces are kept. Only an unlabelled root
     becomes ``ROOT``.
 
     Parameters
@@ -334,11 +348,11 @@ def scan_brackets(texts, *, first_item=0):
     Raises
     ------
     TreebankFormatError
-        Where a string is not one tree; ``file`` is ``"item <number>"``.
+        If a string is not one tree; ``file`` is ``"item <number>"``.
 
     Examples
     --------
-    >>> from lpcfg_sk.treebank._brackets import scan_brackets
+    >>> from lpcfg_sk.treebank._penn import scan_brackets
     >>> columns = scan_brackets(["(S (NP dogs) (VP bark))"])
     >>> columns["labels"], columns["size"].tolist()
     (['S', 'NP', 'VP'], [3, 1, 1])
@@ -347,7 +361,7 @@ def scan_brackets(texts, *, first_item=0):
     scanner = BracketScanner(columns)
     item, batch, size = first_item, [], 0
     for text in texts:
-        # A lone surrogate must reach the scanner, which says where it stands.
+        # A lone surrogate must reach the scanner, which reports where it is.
         batch.append(text.encode("utf-8", "surrogatepass"))
         size += len(batch[-1])
         if size >= BLOCK_SIZE:
@@ -368,10 +382,10 @@ def _scan_items(scanner, batch, item):
         or (places[:, 0] < begins).any()
         or (places[:, 1] >= ends).any()
     ):
-        raise _first_bad_item(batch, item)
+        raise _error_of_items(batch, item)
 
 
-def _first_bad_item(batch, item):
+def _error_of_items(batch, item):
     scanner = BracketScanner(TreeColumns(SymbolPool(), keep_traces=True))
     for number, text in enumerate(batch, item):
         scanner.scan(text, final=True)
@@ -383,7 +397,7 @@ def _first_bad_item(batch, item):
             position, message = 0, "no tree, expected one bracketed tree"
         elif len(places) > 1:
             position = int(places[1, 0])
-            message = "a second tree, expected one tree a string"
+            message = "a second tree, expected one tree per string"
         else:
             continue
         if b"(" not in text:
@@ -394,14 +408,20 @@ def _first_bad_item(batch, item):
 
 
 def place_in(text, position, lines=0, characters=0):
-    """Line and column of a byte, counted from 1.
+    """Return line and column of a byte, counted from 1.
 
     Parameters
     ----------
     text : bytes
+        Part of a file.
     position : int
+        Index of the byte.
     lines, characters : int, default=0
-        Lines before the text, and characters of its first line before it.
+        Number of lines before the text, and of characters of its first line before it.
+
+    Returns
+    -------
+    line, column : int
     """
     head = text[:position]
     line = head.rpartition(b"\n")[2]
@@ -411,7 +431,7 @@ def place_in(text, position, lines=0, characters=0):
 
 
 def fault_message(scanner, text):
-    """Say what the first fault of a scan is, with the text where it shows."""
+    """Return a description of the first fault of a scan, with the text it is in."""
     position = int(scanner.report[kernel.FAULT_POSITION])
     excerpt = text[position : position + 40].decode(errors="replace")
     excerpt = excerpt.splitlines()[0][:30] if excerpt.strip() else ""
