@@ -14,7 +14,12 @@ from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import posterior_vectors
 from lpcfg_sk.metrics import f1_score
 from lpcfg_sk.parsing import Parser, chart_log_probs, chart_marginals
-from lpcfg_sk.treebank import TreebankTransformerMixin, check_treebank, unbinarize
+from lpcfg_sk.treebank import (
+    TreebankTransformerMixin,
+    check_treebank,
+    concatenate,
+    unbinarize,
+)
 
 #: Names of the decoders of all parsers.
 DECODERS = ("auto", "mbr", "max-marginal", "max-rule-product", "viterbi")
@@ -52,9 +57,9 @@ class ParserMixin:
             gold = unbinarize(gold)
         return f1_score(gold, self.predict(X), sample_weight=sample_weight)
 
-    def _check_sentences(self, X):
+    def _check_sentences(self, X, sharded=False):
         check_is_fitted(self)
-        return check_treebank(X, estimator=self, allow_empty=True)
+        return check_treebank(X, estimator=self, allow_empty=True, sharded=sharded)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -176,8 +181,9 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : Treebank or iterable of trees or sentences
+        X : Treebank, ShardedTreebank or iterable of trees or sentences
             Only the words are parsed; a token that is given with a tag keeps it.
+            Shards are parsed one after the other.
 
         Returns
         -------
@@ -192,8 +198,16 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         single precision where no parameter is negative; :meth:`marginals` and
         :meth:`span_marginals` compute in double precision.
         """
-        X = self._check_sentences(X)
-        trees, failed = self._parser().predict(X, n_jobs=self.n_jobs)
+        X = self._check_sentences(X, sharded=True)
+        parser = self._parser()
+        parts = [parser.predict(chunk, n_jobs=self.n_jobs) for chunk in X.chunks()]
+        trees = concatenate([trees for trees, _ in parts])
+        begins = X.chunk_offsets.tolist()
+        failed = [
+            begin + row
+            for begin, (_, rows) in zip(begins, parts, strict=False)
+            for row in rows
+        ]
         if failed:
             warnings.warn(
                 f"{len(failed)} of {len(X)} sentences have no parse and got a flat "

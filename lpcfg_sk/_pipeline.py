@@ -4,6 +4,8 @@ import inspect
 
 from sklearn.pipeline import Pipeline
 
+from lpcfg_sk.em import PCFG
+from lpcfg_sk.features import InsideFeatures, OutsideFeatures
 from lpcfg_sk.treebank import RareWords, TreeBinarizer
 
 
@@ -40,8 +42,6 @@ def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
     1
     """
     if learner is None:
-        from lpcfg_sk.em import PCFG
-
         learner = PCFG()
     if inspect.isclass(learner) or not hasattr(learner, "fit"):
         raise TypeError(f"learner must be an estimator such as PCFG(), got {learner!r}")
@@ -52,8 +52,6 @@ def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
         )
     steps = [("binarize", TreeBinarizer()), ("rarewords", RareWords())]
     if getattr(learner, "_uses_features", False):
-        from lpcfg_sk.features import InsideFeatures, OutsideFeatures
-
         steps += [("inside", InsideFeatures()), ("outside", OutsideFeatures())]
     for name, value in preprocessing.items():
         _set(steps, name, value)

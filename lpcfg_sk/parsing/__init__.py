@@ -16,18 +16,19 @@ from lpcfg_sk.parsing._charts import (
 )
 from lpcfg_sk.parsing._parser import BRACKET_PENALTY, Parser, assemble
 
-__all__ = [
-    "BRACKET_PENALTY",
-    "BracketTable",
-    "Brackets",
-    "Parser",
-    "assemble",
-    "bracket_frame",
-    "bracket_tree",
-    "chart_log_probs",
-    "chart_marginals",
-    "flat_brackets",
-    "map_sentences",
-    "marginals",
-    "sentence_log_prob",
-]
+__all__ = ["marginals", "sentence_log_prob"]
+
+# Shared with other packages, but not public.
+_shared = (
+    BRACKET_PENALTY,
+    BracketTable,
+    Brackets,
+    Parser,
+    assemble,
+    bracket_frame,
+    bracket_tree,
+    chart_log_probs,
+    chart_marginals,
+    flat_brackets,
+    map_sentences,
+)

@@ -535,7 +535,10 @@ def concatenate(treebanks):
     >>> len(concatenate([Treebank(["(S (A a) (B b))"]), Treebank([["a", "b"]])]))
     2
     """
-    return Treebank._from_state(joined_columns(list(treebanks)))
+    treebanks = list(treebanks)
+    if len(treebanks) == 1:
+        return treebanks[0]
+    return Treebank._from_state(joined_columns(treebanks))
 
 
 def _restore(state):
