@@ -20,6 +20,7 @@ LAYERS = {
     "_files": 1,
     "_parallel": 1,
     "_ragged": 1,
+    "_svd": 1,
     "_validation": 1,
     "exceptions": 1,
     "treebank": 2,
