@@ -97,8 +97,8 @@ def read_rules(text):
     Examples
     --------
     >>> from lpcfg_sk.cfg._rules import read_rules
-    >>> read_rules("S -> A 'x'")
-    [Rule(lhs='S', rhs=('A', 'x'), terminal=(True, True))]
+    >>> read_rules("S -> S 'x' | 'y'")[0]
+    Rule(lhs='S', rhs=('S', 'x'), terminal=(False, True))
     """
     productions = []
     for number, line in enumerate(text.splitlines(), start=1):
