@@ -183,7 +183,7 @@ class _NodeFeatures(
         return list(self.templates)
 
     def _raw(self, X, templates):
-        """Yield, for each template, the rows and the keys of what it says."""
+        """Yield the rows and the keys of the features of each template."""
         nodes = None
         for template in templates:
             if callable(template):
