@@ -88,11 +88,12 @@ class _NodeFeatures(
         trees = X.without_blocks()
         templates = self._template_list()
         self.productions_ = Productions(trees)
+        only_chunk = trees if len(trees.chunk_offsets) == 2 else None
 
         def count(chunk):
             parts = [_count(*raw, chunk.n_nodes) for raw in self._raw(chunk, templates)]
             # A treebank of one chunk is that chunk: its blocks are those of `X`.
-            blocks = [block for _, _, block in parts] if chunk is trees else None
+            blocks = [block for _, _, block in parts] if chunk is only_chunk else None
             return chunk.n_nodes, [part[:2] for part in parts], blocks
 
         self.n_nodes_, totals = 0, None
@@ -183,7 +184,7 @@ class _NodeFeatures(
         return list(self.templates)
 
     def _raw(self, X, templates):
-        """Yield, for each template, the rows and the keys of what it says."""
+        """Yield the rows and the keys of the features of each template."""
         nodes = None
         for template in templates:
             if callable(template):

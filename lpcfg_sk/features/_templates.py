@@ -1,8 +1,8 @@
 """Named templates: integer keys of all nodes at once, and their names.
 
 A key is a mixed-radix number over the fitted ids of :class:`Productions`, hence
-exact: two features never share a column. Key -1 means that a template says nothing
-of a node. Every key holds the label of the node, as the paper's Ω^a needs.
+exact: two features never share a column. Key -1 means that a template has no
+feature for a node. Every key holds the label of the node, as the paper's Ω^a needs.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ WIDTHS = np.int64(1) << 31
 
 
 class _Template(ABC):
-    """A rule that turns node columns into keys, and keys into names."""
+    """Turns node columns into keys, and keys into names."""
 
     @abstractmethod
     def keys(self, nodes, productions):
@@ -116,7 +116,7 @@ class _RulesAbove(_Template):
     """The chain of up to `depth` rules above a node, the foot marked.
 
     A step is "child of rule r, left or right" or, at a root, "top, label a". The
-    template says nothing where the path to the root has fewer steps.
+    template has no feature where the path to the root has fewer steps.
     """
 
     def __init__(self, depth):
@@ -168,7 +168,7 @@ class _RulesAbove(_Template):
 class _Ancestors(_Template):
     """The labels of a node and of its nearest ancestors.
 
-    Above a root stands one symbol of its own.
+    The place above a root has a symbol of its own.
     """
 
     def __init__(self, depth):
@@ -240,12 +240,12 @@ OUTSIDE_TEMPLATES = {
 
 
 class FeatureNames(Sequence):
-    """Readable names of the columns of a block, each made when it is asked for.
+    """Readable names of the columns of a block, made one at a time on demand.
 
     Parameters
     ----------
     prefixes : list of str
-        What the names of each template's features begin with.
+        Prefix of the names of each template's features.
     templates : list
         Named templates, or None for callables, whose keys are names.
     vocabularies : list

@@ -31,7 +31,7 @@ class PivotOptions(NamedTuple):
 
 
 class NodeStates(NamedTuple):
-    """What the decompositions say of the latent states of nodes.
+    """What the decompositions tell about the latent states of nodes.
 
     Attributes
     ----------

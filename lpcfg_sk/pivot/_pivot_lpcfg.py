@@ -204,7 +204,7 @@ class PivotLPCFG(BaseLPCFG):
         X : Treebank or ShardedTreebank
             Binary trees that carry the blocks of :class:`InsideFeatures` and
             :class:`OutsideFeatures`. Of shards, memory holds the rules at all nodes;
-            features and what is known of states go to temporary files.
+            features and likelihoods of states go to temporary files.
         y : None
             Ignored.
         sample_weight : array-like of float, shape (n_trees,), default=None

@@ -25,7 +25,7 @@ def latent_rule_counts(index, layout, states, weight, *, tol, max_iter, n_jobs=N
     layout : Layout
         Where counts lie.
     states : NodeStates
-        What is known of the states of each node.
+        What is known about the states of each node.
     weight : ndarray of float64, shape (n_nodes,)
         Weight of each node.
     tol : float
@@ -102,7 +102,7 @@ def _posteriors(index, states, nodes, weight):
         prior[a, : len(share)] = share
     joint = prior[label] * states.inside[nodes] * states.outside[nodes]
     total = joint.sum(axis=1, keepdims=True)
-    # features that contradict each other say nothing
+    # Features that contradict each other tell nothing.
     joint = np.where(total > 0, joint, prior[label])
     posteriors = joint / joint.sum(axis=1, keepdims=True)
     return posteriors * weight[nodes, np.newaxis]

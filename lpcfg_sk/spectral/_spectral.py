@@ -271,7 +271,7 @@ default="auto"
         seed = None
         if self.svd_solver == "randomized":
             seed = random_state.randint(np.iinfo(np.int32).max)
-        # Temporary files have other names in the next fit: nothing to be found.
+        # Temporary files have other names in the next fit, which would find nothing.
         memory = check_memory(self.memory if nodes.folder is None else None)
         return memory.cache(decompose, ignore=["n_jobs"])(
             nodes,
