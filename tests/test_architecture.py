@@ -52,6 +52,7 @@ LAZY_NAMES = {
     ("", "__version__"),
     ("automata/", "PCFG"),
     ("lpcfg/_lpcfg.py", "WTA"),
+    ("lpcfg/_lpcfg.py", "inspection"),
     ("lpcfg/_lpcfg.py", "parsing"),
 }
 
