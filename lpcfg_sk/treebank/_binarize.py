@@ -18,8 +18,6 @@ from lpcfg_sk.treebank._validation import (
     transforms_shards,
 )
 
-__all__ = ["TreeBinarizer", "unbinarize"]
-
 _DIRECTIONS = {"right": kernel.RIGHT, "left": kernel.LEFT, "head": kernel.HEAD}
 
 # The distinct labels of a treebank may remember this many labels in all. That is

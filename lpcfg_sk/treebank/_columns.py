@@ -10,22 +10,6 @@ from lpcfg_sk.treebank._penn import scan_brackets
 from lpcfg_sk.treebank._symbols import SymbolTable, translate, union_of_tables
 from lpcfg_sk.treebank._tree import Tree
 
-__all__ = [
-    "NODE_COLUMNS",
-    "OFFSETS",
-    "TOKEN_COLUMNS",
-    "check_columns",
-    "columns_of_objects",
-    "columns_of_strings",
-    "joined_columns",
-    "kind_of",
-    "node_columns",
-    "node_frame",
-    "ranges",
-    "row_key",
-    "row_numbers",
-]
-
 NODE_COLUMNS = ("label", "size", "parent", "start", "stop")
 TOKEN_COLUMNS = ("token", "word", "tag")
 OFFSETS = ("node_offsets", "token_offsets")

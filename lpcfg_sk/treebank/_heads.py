@@ -7,8 +7,6 @@ from lpcfg_sk._kernels._heads import find_heads as _find_heads
 from lpcfg_sk.treebank._columns import node_columns
 from lpcfg_sk.treebank._labels import decode_table
 
-__all__ = ["ENGLISH_HEAD_RULES", "find_heads", "head_token"]
-
 _COLLINS = {
     "ADJP": (
         "left",

@@ -25,16 +25,6 @@ import numpy as np
 from lpcfg_sk._ragged import offsets, read_only
 from lpcfg_sk.treebank._symbols import SymbolTable
 
-__all__ = [
-    "BARE",
-    "LabelParts",
-    "LabelTable",
-    "decode_label",
-    "decode_table",
-    "encode_label",
-    "escape_label",
-]
-
 #: Pre-terminal of a word that has none.
 BARE = "\\bare"
 

@@ -15,8 +15,6 @@ from lpcfg_sk._kernels._scanner import (
 )
 from lpcfg_sk.treebank._penn import MESSAGES, ROOT, UNLIMITED
 
-__all__ = ["NO_EDGE", "NegraScanner"]
-
 #: What stands for a missing edge label or tag.
 NO_EDGE = "--"
 

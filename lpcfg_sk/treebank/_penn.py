@@ -9,19 +9,6 @@ from lpcfg_sk._kernels._columns import Columns, drop_traces
 from lpcfg_sk._kernels._intern import Symbols, intern, rehash
 from lpcfg_sk.exceptions import TreebankFormatError
 
-__all__ = [
-    "BLOCK_SIZE",
-    "MESSAGES",
-    "ROOT",
-    "UNLIMITED",
-    "BracketScanner",
-    "SymbolPool",
-    "TreeColumns",
-    "fault_message",
-    "place_in",
-    "scan_brackets",
-]
-
 #: Text is scanned in pieces of about this many bytes.
 BLOCK_SIZE = 1 << 18
 TRACE = "-NONE-"

@@ -23,8 +23,6 @@ from lpcfg_sk.treebank._penn import (
 from lpcfg_sk.treebank._treebank import Treebank
 from lpcfg_sk.treebank._writer import check_encoding
 
-__all__ = ["read_treebank", "strip_functions"]
-
 #: Suffixes of the files that are read in a directory.
 _SUFFIXES = {
     "ptb": ".mrg .ptb .psd .prd .tree .trees .parse .parses .bracket .brackets .txt",

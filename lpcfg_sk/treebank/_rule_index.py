@@ -18,8 +18,6 @@ from lpcfg_sk.treebank._rule_table import (
 from lpcfg_sk.treebank._sharded import over_chunks
 from lpcfg_sk.treebank._validation import check_treebank
 
-__all__ = ["RuleIndex", "count_rules", "leaf_tokens"]
-
 
 @dataclass(frozen=True, eq=False)
 class RuleIndex(RuleTable):

@@ -6,8 +6,6 @@ import numpy as np
 
 from lpcfg_sk._ragged import offsets
 
-__all__ = ["RuleCounts", "RuleKeys", "RuleTable", "lexical_keys", "rule_keys"]
-
 
 def rule_keys(parent, left, right, n_labels):
     """Return one integer per rule a → b c, (a·N + b)·N + c.

@@ -14,8 +14,6 @@ from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._storage import is_saved, saved_length
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
 
-__all__ = ["ShardedTreebank", "over_chunks"]
-
 _SUFFIX = ".tb"
 
 

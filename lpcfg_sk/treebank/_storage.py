@@ -32,8 +32,6 @@ from lpcfg_sk.treebank._columns import (
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._writer import write_treebank
 
-__all__ = ["TreebankFiles", "is_saved", "open_columns", "save_columns", "saved_length"]
-
 _MAGIC = b"LPCFGTB\n"
 _START = struct.Struct("<8sIIQ")
 _VERSION = 1

@@ -4,8 +4,6 @@ import numpy as np
 
 from lpcfg_sk._ragged import read_only
 
-__all__ = ["SymbolTable", "compact_ids", "translate", "union_of_tables"]
-
 
 class SymbolTable:
     """Strings and their ids, shared by all slices of a treebank.

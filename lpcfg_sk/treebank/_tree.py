@@ -7,8 +7,6 @@ import numpy as np
 
 from lpcfg_sk.treebank._penn import scan_brackets
 
-__all__ = ["Tree"]
-
 #: Greatest number of characters of a drawing, which grows with the square of the depth.
 _LARGEST_DRAWING = 10_000_000
 #: Height of a row, width of a character and gap between words of a picture, in pixels.

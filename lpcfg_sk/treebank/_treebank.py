@@ -26,8 +26,6 @@ from lpcfg_sk.treebank._storage import TreebankFiles
 from lpcfg_sk.treebank._symbols import SymbolTable, compact_ids, translate
 from lpcfg_sk.treebank._tree import Tree
 
-__all__ = ["Treebank", "concatenate"]
-
 #: Nodes and tokens in a chunk.
 _CHUNK_SIZE = 2**22
 

@@ -9,14 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.treebank._treebank import Treebank
 
-__all__ = [
-    "TreebankTransformerMixin",
-    "check_sample_weight",
-    "check_treebank",
-    "transforms_shards",
-    "weighted_trees",
-]
-
 
 def check_treebank(
     X,

@@ -14,8 +14,6 @@ from lpcfg_sk.treebank._validation import (
     transforms_shards,
 )
 
-__all__ = ["RareWords", "coarser", "delexicalize", "english_signature"]
-
 #: The class of words about which nothing is known.
 UNK = "UNK"
 

@@ -15,8 +15,6 @@ from lpcfg_sk._ragged import offsets
 from lpcfg_sk.treebank._negra import NO_EDGE
 from lpcfg_sk.treebank._penn import ROOT
 
-__all__ = ["check_encoding", "write_treebank"]
-
 #: About this many nodes and words are written at a time.
 _PIECE = 1 << 17
 _NOT_IN_BRACKETS = re.compile(r"[()\0 \t\n\r\v\f]|\A\Z")
