@@ -94,7 +94,7 @@ def open_trees(folder, n, path, learner):
     if path == "sharded":
         return X, X[:300]
     if path == "memory":
-        return (lambda: concatenate(X.shards())), small.load()
+        return (lambda: concatenate(X.chunks())), small.load()
     return (lambda: Treebank.open(folder / f"all-{n}.tb")), small.load()
 
 

@@ -207,7 +207,7 @@ class Treebank(TreebankFiles, Sequence):
                     f"block {name!r} has {block.shape[0]} rows, the treebank has "
                     f"{n_nodes} nodes"
                 )
-        self.__dict__.update(state)
+        self.__dict__.update(state, _kept={})
 
     def __setattr__(self, name, value):
         raise AttributeError(
@@ -243,28 +243,30 @@ class Treebank(TreebankFiles, Sequence):
         (3, 2)
         """
         treebank = Treebank.from_columns(**{**self._state(), **changes})
-        if self.rule_index is not None and changes.keys() <= set(_MAPPINGS):
-            treebank.keep_rule_index(self.rule_index)
+        if changes.keys() <= set(_MAPPINGS):
+            treebank.__dict__["_kept"] = self._kept
         return treebank
 
     def _state(self):
         """Return the arguments of :meth:`from_columns`."""
-        state = dict(self.__dict__)
-        state.pop("rule_index", None)
-        return state
+        return {name: self.__dict__[name] for name in self.__dict__ if name != "_kept"}
 
-    #: The rules of the trees, once a :class:`RuleIndex` has been made.
-    rule_index = None
+    @property
+    def rule_index(self):
+        """The :class:`RuleIndex` of the trees, None until one has been made."""
+        return self._kept.get("rule_index")
 
     def keep_rule_index(self, index):
         """Keep the rules of the trees, so that features and learners share them.
+
+        Treebanks that differ in their blocks alone share it, too.
 
         Parameters
         ----------
         index : RuleIndex
             Index of this treebank.
         """
-        self.__dict__["rule_index"] = index
+        self._kept["rule_index"] = index
 
     @property
     def n_nodes(self):

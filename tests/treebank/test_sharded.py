@@ -205,7 +205,7 @@ def test_transformed_shards_are_saved_once_for_all(tmp_path, X):
     saved = lazy.save(tmp_path / "new", n_jobs=2)
     assert sorted(os.listdir(tmp_path / "new")) == [f"{i:05d}.tb" for i in range(4)]
     assert np.array_equal(saved.offsets, X.offsets)
-    for one, two in zip(lazy.shards(), saved.shards(), strict=True):
+    for one, two in zip(lazy.chunks(), saved.chunks(), strict=True):
         assert one == two
         assert (one.blocks["inside"] != two.blocks["inside"]).nnz == 0
     loaded = saved.load()
