@@ -2,9 +2,9 @@
 
 ``python benchmarks/em.py [treebank]`` prints one row for each number of states:
 
-* GFlop/s of one E-step on one thread (6 m_a m_b m_c a binary node: inside, outside and
+* GFlop/s of one E-step on one thread (6 m_a m_b m_c per binary node: inside, outside and
   counts), and its part of this machine's own dgemm, measured in the same run;
-* time against an E-step of plain numpy (one einsum a node), on part of the trees.
+* time against an E-step of plain numpy (one einsum per node), on part of the trees.
 
 Without an argument the trees are drawn from a random grammar of the size of a small
 treebank. All times are CPU seconds.
@@ -17,13 +17,12 @@ import numpy as np
 import pandas as pd
 
 from lpcfg_sk import RareWords, TreeBinarizer, read_treebank
+from lpcfg_sk._parallel import Spool
 from lpcfg_sk.datasets import make_lpcfg
-from lpcfg_sk.em import EMLPCFG
-from lpcfg_sk.em._initial import perturbed
-from lpcfg_sk.em._statistics import ExpectedCounts
-from lpcfg_sk.em._task import Task
-from lpcfg_sk.lpcfg import RuleIndex
-from lpcfg_sk.lpcfg._maximization import Layout, maximize
+from lpcfg_sk.em._expectation import ExpectedCounts
+from lpcfg_sk.em._start import n_supported_states, perturbed
+from lpcfg_sk.em._training_trees import TrainingTrees
+from lpcfg_sk.lpcfg import Layout, maximize
 
 
 def best_time(function, repeats=15):
@@ -86,11 +85,11 @@ def numpy_e_step(index, layout, estimates, n_trees):
     return counts, emission_counts
 
 
-def measure(index, weight, m, dgemm):
-    task = Task(EMLPCFG(m=m), None, index, weight, None)
-    layout = Layout.build(index, task.n_states)
-    estimates = perturbed(index, layout, weight, np.random.RandomState(0))
-    statistics = ExpectedCounts(index, layout, weight)
+def measure(trees, m, dgemm):
+    index = next(trees.map(lambda index, weight, rows: index))
+    layout = Layout.build(index, n_supported_states(m, trees.rules))
+    estimates = perturbed(trees.rules, layout, np.random.RandomState(0))
+    statistics = ExpectedCounts(trees, layout)
 
     def e_step():
         statistics.recycle(statistics(estimates)[0])
@@ -136,12 +135,13 @@ def main():
     else:
         trees = TreeBinarizer().fit_transform(read_treebank(arguments.treebank))
         trees = RareWords().fit_transform(trees)
-    index = RuleIndex.from_treebank(trees)
-    weight = np.ones(index.n_trees)
-    print(f"{index.n_trees} trees, {index.n_nodes} nodes, {index.n_rules} rules")
+    trees = TrainingTrees.from_corpus(trees, None, Spool(False), estimator="em.py")
+    rules = trees.rules
+    n_nodes = int(rules.label_count.sum())
+    print(f"{rules.n_trees} distinct trees, {n_nodes} nodes, {rules.n_rules} rules")
     dgemm = dgemm_rate()
     print(f"dgemm: {dgemm / 1e9:.1f} GFlop/s")
-    rows = [measure(index, weight, m, dgemm) for m in arguments.states]
+    rows = [measure(trees, m, dgemm) for m in arguments.states]
     table = pd.DataFrame(rows).set_index("m")
     print(table.to_string(float_format=lambda v: f"{v:.3g}", na_rep=""))
 
