@@ -2,7 +2,7 @@
 
 ``python benchmarks/em.py [treebank]`` prints one row for each number of states:
 
-* GFlop/s of one E-step on one thread (6 m_a m_b m_c per binary node: inside, outside and
+* GFlop/s of one E-step on one thread (6 m_a m_b m_c per binary node: inside, outside,
   counts), and its part of this machine's own dgemm, measured in the same run;
 * time against an E-step of plain numpy (one einsum per node), on part of the trees.
 
