@@ -1,4 +1,18 @@
-"""Compiled loops over plain arrays; nothing here imports the rest of the package."""
+"""Compiled loops over plain arrays; nothing here imports the rest of the package.
+
+Families of modules:
+
+- treebanks: ``_columns``, ``_text``, ``_scanner``, ``_negra``, ``_binarize``;
+- bracket scores: ``_brackets_match``;
+- context-free grammars: ``_cfg_inside``, ``_cfg_counts``, ``_cfg_best``;
+- pruning of charts: ``_coarse_inside``, ``_coarse_outside``;
+- charts of L-PCFGs: ``_chart_spans``, ``_chart_forest``, ``_chart_inside``;
+- decoders: ``_decode``, ``_decode_brackets``, ``_kbest``;
+- given trees under L-PCFGs: ``_lpcfg_trees``, ``_em``, ``_em_batches``;
+- moments and convex problems: ``_moments``, ``_pivot``, ``_aggregate``;
+- tree automata: ``_wta_charts``, ``_wta_tensors``;
+- all of them: ``_shared``.
+"""
 
 import atexit
 import shutil

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._cfg_inside import lengthened
 from lpcfg_sk._kernels._chart_spans import span_index
+from lpcfg_sk._kernels._shared import lengthened
 
 
 class _BestChart(NamedTuple):

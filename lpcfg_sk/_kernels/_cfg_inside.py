@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import span_index
+from lpcfg_sk._kernels._shared import lengthened
 
 # Kinds of growth of an item.
 _MANY, _ONE = 1, 2
@@ -17,6 +18,85 @@ _MANY, _ONE = 1, 2
 # In the innermost loops an unsigned index saves the test for a negative one, which is
 # a fourth of their time.
 unsigned = np.uintp
+
+
+class CFGTables(NamedTuple):
+    """Rules and symbols of a grammar.
+
+    Nonterminals are symbols ``0..N-1``, terminals ``N..N+T-1``. Right-hand sides of two
+    or more symbols are kept in a trie of prefixes: node t of the trie extends an item
+    on its left (a symbol, or another node) by one symbol on its right, and is itself
+    item ``N+T+t``. A prefix is built in one way only, so derivations of the grammar
+    and of the tables are one-to-one.
+
+    Attributes
+    ----------
+    n_nonterminals, n_terminals, start : int
+        N, T and the start symbol.
+    left_offset : int64 array of shape (N + T + n_trie + 1,)
+        Item i is extended to the trie nodes ``left_offset[i]:left_offset[i + 1]``.
+    terminal_offset : int64 array of shape (N + T + n_trie,)
+        From here on these nodes add a terminal, before it a nonterminal.
+    trie_left, trie_right : int32 array of shape (n_trie,)
+        The item that a trie node extends, and the symbol it adds.
+    rule_lhs, rule_item : int32 array of shape (n_rules,)
+        Left-hand side of a rule, and the item of its right-hand side.
+    done_offset, done_rule : int arrays
+        Trie node t completes the rules
+        ``done_rule[done_offset[t]:done_offset[t + 1]]``.
+    word_offset, word_rule : int arrays
+        Rules A → x of terminal x, likewise.
+    unary_rule, unary_lhs, unary_child : int32 arrays
+        Rules A → B.
+    begins : bool array of shape (N, T)
+        Whether a string that A derives can begin with terminal x.
+    lookup_key, lookup_rule : int arrays of shape (n_rules,)
+        Keys ``item * N + lhs`` in ascending order, and their rules.
+    """
+
+    n_nonterminals: int
+    n_terminals: int
+    start: int
+    left_offset: np.ndarray
+    terminal_offset: np.ndarray
+    trie_left: np.ndarray
+    trie_right: np.ndarray
+    rule_lhs: np.ndarray
+    rule_item: np.ndarray
+    done_offset: np.ndarray
+    done_rule: np.ndarray
+    word_offset: np.ndarray
+    word_rule: np.ndarray
+    unary_rule: np.ndarray
+    unary_lhs: np.ndarray
+    unary_child: np.ndarray
+    begins: np.ndarray
+    lookup_key: np.ndarray
+    lookup_rule: np.ndarray
+
+
+class RuleWeights(NamedTuple):
+    """Weights of the rules, and of chains of unary rules by their lower end.
+
+    They are probabilities where derivations are summed, and scores (logarithms) where
+    the best one is sought.
+
+    Attributes
+    ----------
+    rule : float array of shape (n_rules,)
+        Weight of each rule.
+    chain_offset : int64 array of shape (N + 1,)
+        Chains that end in B are ``chain_offset[B]:chain_offset[B + 1]``.
+    chain_top : int32 array of shape (n_chains,)
+        Upper end A of each chain.
+    chain : float array of shape (n_chains,)
+        Weight of all chains from A to B together, or of the best one.
+    """
+
+    rule: np.ndarray
+    chain_offset: np.ndarray
+    chain_top: np.ndarray
+    chain: np.ndarray
 
 
 class InsideChart(NamedTuple):
@@ -319,14 +399,6 @@ def _with_room(chart, n_items):
         lengthened(chart.items, size),
         lengthened(chart.item_values, size),
     )
-
-
-@njit(nogil=True, cache=True)
-def lengthened(array, size):
-    """Return a copy of an array with room for `size` entries."""
-    longer = np.empty(size, dtype=array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 @njit(nogil=True, cache=True)

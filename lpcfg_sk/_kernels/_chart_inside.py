@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, spans_of_width
-from lpcfg_sk._kernels._math import REASSOC
+from lpcfg_sk._kernels._shared import REASSOC
 
 
 class Tensors(NamedTuple):

@@ -8,7 +8,7 @@ from numba import njit
 from lpcfg_sk._kernels._chart_forest import LiveItems
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_count, span_index
 from lpcfg_sk._kernels._coarse_inside import places
-from lpcfg_sk._kernels._math import REASSOC
+from lpcfg_sk._kernels._shared import REASSOC
 
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)

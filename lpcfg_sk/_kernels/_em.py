@@ -1,148 +1,20 @@
-"""Expected counts of rules in given trees, batched by rule.
+"""EM over given trees: expected counts of rules in batches, and the M-step.
 
 Nodes that carry the same rule and wait for nothing are computed together: the
 contractions of a batch are one matrix product each. Nodes are renumbered in the
 order of computation, so a batch writes to consecutive rows.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._math import REASSOC
-from lpcfg_sk._kernels._products import add_product, multiply_rows
-from lpcfg_sk._kernels._tree_inside_outside import rescale
+from lpcfg_sk._kernels._em_batches import add_product, multiply_rows
+from lpcfg_sk._kernels._shared import REASSOC, rescale
 
 #: Values of the largest matrix of a batch, which should stay in the second cache.
 _SLAB = 16384
 #: Largest number of nodes that are computed at once.
 _NODES = 64
-
-
-class Batches(NamedTuple):
-    """Trees of a chunk, their nodes numbered in the order of computation.
-
-    Inner nodes come first, in batches of one rule each, then the leaves.
-
-    Attributes
-    ----------
-    tree : ndarray of int64, shape (n_nodes,)
-        Tree of each node.
-    weight : ndarray of float64, shape (n_trees,)
-        Weight of each tree.
-    n_states : ndarray of int64, shape (n_nodes,)
-        Number of states of each node.
-    left, right : ndarray of int64, shape (n_inner,)
-        Children of the inner nodes.
-    bounds : ndarray of int64, shape (n_batches + 1,)
-        Batch g has the nodes ``bounds[g]:bounds[g + 1]``.
-    batch_rule : ndarray of int32, shape (n_batches,)
-        Rule of each batch.
-    triples : ndarray of int64, shape (3, n_inner)
-        Inner nodes sorted by rule, with their left and right children.
-    rule_bounds : ndarray of int64, shape (n_rules + 1,)
-        Rule r has the columns ``rule_bounds[r]:rule_bounds[r + 1]`` of `triples`.
-    leaf_entry : ndarray of int32, shape (n_leaves,)
-        Lexical rule of each leaf.
-    root_node : ndarray of int64, shape (n_trees,)
-        Root of each tree.
-    top : ndarray of int32, shape (n_trees,)
-        Root entry of each tree.
-    """
-
-    tree: np.ndarray
-    weight: np.ndarray
-    n_states: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    bounds: np.ndarray
-    batch_rule: np.ndarray
-    triples: np.ndarray
-    rule_bounds: np.ndarray
-    leaf_entry: np.ndarray
-    root_node: np.ndarray
-    top: np.ndarray
-
-
-@njit(nogil=True, cache=True)
-def schedule(node_offsets, size, parent, rule, n_rules):
-    """Order the nodes of a chunk bottom-up, in batches of one rule.
-
-    The next batch is of the rule with the largest part of its remaining nodes
-    ready (children done): rare rules wait until most of their nodes can go
-    together, which gives 40% fewer batches than going by height.
-
-    Parameters
-    ----------
-    node_offsets : ndarray of int64, shape (n_trees + 1,)
-        Tree t has the nodes ``node_offsets[t]:node_offsets[t + 1]``.
-    size, parent, rule : ndarray of int32, shape (n_nodes,)
-        Subtree size, parent within the tree, and rule of each node.
-    n_rules : int
-        Number of rules.
-
-    Returns
-    -------
-    order : ndarray of int64, shape (n_inner,)
-        The inner nodes.
-    bounds : ndarray of int64, shape (n_batches + 1,)
-        Bounds of the batches among them.
-    """
-    n = len(size)
-    waiting = np.zeros(n, dtype=np.int8)
-    above = np.full(n, -1, dtype=np.int64)
-    following = np.full(n, -1, dtype=np.int64)
-    first = np.full(n_rules, -1, dtype=np.int64)
-    ready = np.zeros(n_rules, dtype=np.int64)
-    remaining = np.zeros(n_rules, dtype=np.int64)
-    n_inner = 0
-    for t in range(len(node_offsets) - 1):
-        for i in range(node_offsets[t], node_offsets[t + 1]):
-            if parent[i] >= 0:
-                above[i] = node_offsets[t] + parent[i]
-            if size[i] == 1:
-                continue
-            n_inner += 1
-            r = rule[i]
-            remaining[r] += 1
-            left = i + 1
-            right = left + size[left]
-            waiting[i] = int(size[left] > 1) + int(size[right] > 1)
-            if waiting[i] == 0:
-                following[i] = first[r]
-                first[r] = i
-                ready[r] += 1
-    order = np.empty(n_inner, dtype=np.int64)
-    bounds = np.zeros(n_inner + 1, dtype=np.int64)
-    n_batches = 0
-    done = 0
-    while done < n_inner:
-        best = -1
-        best_part = 0.0
-        for r in range(n_rules):
-            if ready[r] > best_part * remaining[r]:
-                best_part = ready[r] / remaining[r]
-                best = r
-        i = first[best]
-        first[best] = -1
-        remaining[best] -= ready[best]
-        ready[best] = 0
-        while i >= 0:
-            order[done] = i
-            done += 1
-            p = above[i]
-            if p >= 0:
-                waiting[p] -= 1
-                if waiting[p] == 0:
-                    r = rule[p]
-                    following[p] = first[r]
-                    first[r] = p
-                    ready[r] += 1
-            i = following[i]
-        n_batches += 1
-        bounds[n_batches] = done
-    return order, bounds[: n_batches + 1].copy()
 
 
 @njit(nogil=True, cache=True)
@@ -419,3 +291,135 @@ def expected_counts(batches, layout, parameters, counts):
             at[h] += factor[i] * scale[i] * inside[i, h] * outside[i, h]
     count_pass(batches, layout, factor, inside, outside, counts.binary)
     return log_value, lost
+
+
+@njit(nogil=True, cache=True)
+def complete_counts(layout, binary, counts, totals):
+    """Multiply by the parameters (if any) and add up the counts of each state.
+
+    Parameters
+    ----------
+    layout : Layout
+        Where counts and parameters lie.
+    binary : ndarray of float64
+        Parameters of the binary rules; of length 0 to multiply by nothing.
+    counts : ndarray of float64
+        Counts of the binary rules; changed in place.
+    totals : ndarray of float64
+        The counts of state h of a are added to ``totals[state_offset[a] + h]``.
+    """
+    shapes, rule_offset = layout.shapes, layout.rule_offset
+    state_offset, rule_parent = layout.state_offset, layout.rule_parent
+    for r in range(len(rule_parent)):
+        begin = rule_offset[r]
+        if len(binary):
+            tensor = binary[begin : rule_offset[r + 1]]
+            values = counts[begin : rule_offset[r + 1]]
+            for p in range(len(values)):
+                values[p] *= tensor[p]
+        n_pairs = shapes[r, 1] * shapes[r, 2]
+        state = totals[state_offset[rule_parent[r]] :]
+        for h in range(shapes[r, 0]):
+            state[h] += counts[begin + h * n_pairs : begin + (h + 1) * n_pairs].sum()
+
+
+@njit(nogil=True, cache=True)
+def normalize_rules(layout, totals, smoothing, pooling, counts):
+    """Smooth the counts of each rule, and divide by those of its states, in place.
+
+    The counts c of a rule become (1 - smoothing) c + smoothing · |c| w ⊗ u ⊗ v, where
+    w, u, v are the relative marginals of c over the states of parent and children,
+    mixed with part `pooling` of what is general for the nonterminal (its `totals`).
+    The counts of the parents' states are as before. 0/0 is 0.
+
+    Parameters
+    ----------
+    layout : Layout
+        Where the counts lie.
+    totals : ndarray of float64
+        Counts of the states.
+    smoothing, pooling : float
+        See above.
+    counts : ndarray of float64
+        Counts of the binary rules; changed in place.
+    """
+    shapes, rule_offset = layout.shapes, layout.rule_offset
+    state_offset, rule_parent = layout.state_offset, layout.rule_parent
+    rule_left, rule_right = layout.rule_left, layout.rule_right
+    width = shapes.max() if len(shapes) else 0
+    by_state = np.empty(width)
+    by_left = np.empty(width)
+    by_right = np.empty(width)
+    for r in range(len(rule_parent)):
+        m, n_left, n_right = shapes[r, 0], shapes[r, 1], shapes[r, 2]
+        values = counts[rule_offset[r] : rule_offset[r + 1]]
+        cube = values.reshape((m, n_left, n_right))
+        a, b, c = rule_parent[r], rule_left[r], rule_right[r]
+        state = totals[state_offset[a] : state_offset[a + 1]]
+        total = 0.0
+        if smoothing > 0.0:
+            by_state[:] = 0.0
+            by_left[:] = 0.0
+            by_right[:] = 0.0
+            for h in range(m):
+                for j in range(n_left):
+                    of_row = 0.0
+                    for k in range(n_right):
+                        of_row += cube[h, j, k]
+                        by_right[k] += cube[h, j, k]
+                    by_left[j] += of_row
+                    by_state[h] += of_row
+                total += by_state[h]
+        if total > 0.0:
+            _pool(by_state[:m], state, total, pooling)
+            _pool(
+                by_left[:n_left],
+                totals[state_offset[b] : state_offset[b + 1]],
+                total,
+                pooling,
+            )
+            _pool(
+                by_right[:n_right],
+                totals[state_offset[c] : state_offset[c + 1]],
+                total,
+                pooling,
+            )
+        for h in range(m):
+            if state[h] <= 0.0:
+                continue
+            keep = 1.0 / state[h]
+            if total == 0.0:
+                for j in range(n_left):
+                    for k in range(n_right):
+                        cube[h, j, k] *= keep
+                continue
+            weight = smoothing * total * (by_state[h] / state[h])
+            keep *= 1.0 - smoothing
+            for j in range(n_left):
+                product = weight * by_left[j]
+                for k in range(n_right):
+                    cube[h, j, k] = keep * cube[h, j, k] + product * by_right[k]
+
+
+@njit(nogil=True, cache=True)
+def _pool(marginal, general, total, pooling):
+    """Divide by the total, and mix with the general distribution, in place."""
+    whole = general.sum()
+    for h in range(len(marginal)):
+        marginal[h] = (1.0 - pooling) * (marginal[h] / total) + pooling * (
+            general[h] / whole
+        )
+
+
+@njit(nogil=True, cache=True)
+def divide_rows(layout, totals, values):
+    """Divide the row of each state by its total, in place; 0/0 stays 0."""
+    shapes, rule_offset = layout.shapes, layout.rule_offset
+    state_offset, rule_parent = layout.state_offset, layout.rule_parent
+    for r in range(len(rule_parent)):
+        n_pairs = shapes[r, 1] * shapes[r, 2]
+        state = totals[state_offset[rule_parent[r]] :]
+        for h in range(shapes[r, 0]):
+            if state[h] > 0.0:
+                begin = rule_offset[r] + h * n_pairs
+                values[begin : begin + n_pairs] /= state[h]

@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._columns import Columns
-from lpcfg_sk._kernels._intern import intern, invalid_byte, is_space
 from lpcfg_sk._kernels._scanner import (
     EMPTY,
     FAULTS,
@@ -22,6 +21,7 @@ from lpcfg_sk._kernels._scanner import (
     UNDECODABLE,
     record_fault,
 )
+from lpcfg_sk._kernels._text import intern, invalid_byte, is_space
 
 #: Codes of faults that occur in this format only.
 FEW_FIELDS = 10

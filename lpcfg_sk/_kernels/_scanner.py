@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._columns import Columns
-from lpcfg_sk._kernels._intern import hash_step, intern_hashed, invalid_byte, is_space
+from lpcfg_sk._kernels._text import hash_step, intern_hashed, invalid_byte, is_space
 
 #: Indices into the report of a scan.
 POSITION = 0  # where scanning stopped; the text after it is not used yet

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import span_index
-from lpcfg_sk._kernels._math import REASSOC
+from lpcfg_sk._kernels._shared import REASSOC
 
 
 class SpanFeatures(NamedTuple):

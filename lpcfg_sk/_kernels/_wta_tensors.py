@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._math import REASSOC
+from lpcfg_sk._kernels._shared import REASSOC
 
 
 class EntriesByRow(NamedTuple):

@@ -3,11 +3,12 @@
 import numpy as np
 
 from lpcfg_sk._kernels._cfg_best import cfg_best_tree
-from lpcfg_sk._kernels._cfg_inside_outside import (
+from lpcfg_sk._kernels._cfg_counts import (
+    TreeColumns,
     cfg_expected_counts,
     cfg_inside_outside,
+    cfg_rules_of_trees,
 )
-from lpcfg_sk._kernels._cfg_rules import TreeColumns, cfg_rules_of_trees
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk.cfg._tables import best_chains, rule_weights

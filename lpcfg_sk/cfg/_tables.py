@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lpcfg_sk._kernels._cfg_rules import CFGTables, RuleWeights
+from lpcfg_sk._kernels._cfg_inside import CFGTables, RuleWeights
 from lpcfg_sk._ragged import offsets
 
 __all__ = ["best_chains", "make_tables", "rule_weights"]

@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from lpcfg_sk._kernels._em import Batches, expected_counts, schedule
+from lpcfg_sk._kernels._em import expected_counts
+from lpcfg_sk._kernels._em_batches import Batches, schedule
 from lpcfg_sk._parallel import CHUNK_WORK, cut_by_work, map_chunks
 from lpcfg_sk.lpcfg import Estimates
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lpcfg_sk._kernels._tree_inside_outside import ParsedTrees, TreeModel, tree_values
+from lpcfg_sk._kernels._lpcfg_trees import ParsedTrees, TreeModel, tree_values
 from lpcfg_sk._ragged import find_keys, ragged_indices, read_only
 from lpcfg_sk.lpcfg import divide, smoothed_emissions
 from lpcfg_sk.treebank import lexical_keys

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk._kernels._features import first_other_head
+from lpcfg_sk._kernels._columns import first_other_head
 from lpcfg_sk._ragged import find_keys
 from lpcfg_sk.treebank import (
     RuleIndex,

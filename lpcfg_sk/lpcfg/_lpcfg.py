@@ -3,7 +3,7 @@
 import numpy as np
 
 import lpcfg_sk
-from lpcfg_sk._kernels._tree_inside_outside import tree_values
+from lpcfg_sk._kernels._lpcfg_trees import tree_values
 from lpcfg_sk._ragged import find_keys
 from lpcfg_sk.lpcfg._conjugate import conjugate
 from lpcfg_sk.lpcfg._files import load_arrays, save_arrays

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk._kernels._em_maximize import (
+from lpcfg_sk._kernels._em import (
     complete_counts,
     divide_rows,
     normalize_rules,

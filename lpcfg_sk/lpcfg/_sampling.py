@@ -5,7 +5,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import check_random_state
 
-from lpcfg_sk._kernels._sampling import SamplingTables, draw_trees
+from lpcfg_sk._kernels._lpcfg_trees import SamplingTables, draw_trees
 from lpcfg_sk._ragged import offsets, ragged_indices
 from lpcfg_sk.treebank import SymbolTable, Treebank
 

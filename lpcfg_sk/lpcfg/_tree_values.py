@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lpcfg_sk._kernels._tree_inside_outside import (
+from lpcfg_sk._kernels._lpcfg_trees import (
     ParsedTrees,
     TreeModel,
     tree_posteriors,
@@ -20,7 +20,7 @@ def over_trees(kernel, grammar, X, *, n_jobs=None):
     Parameters
     ----------
     kernel : callable
-        One of ``lpcfg_sk._kernels._tree_inside_outside``.
+        One of ``lpcfg_sk._kernels._lpcfg_trees``.
     grammar : LPCFG
         The model.
     X : Treebank

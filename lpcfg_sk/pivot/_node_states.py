@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk._kernels._pivot_rules import rule_mixture
+from lpcfg_sk._kernels._pivot import rule_mixture
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk.pivot._decomposition import anchor_posteriors
 from lpcfg_sk.pivot._simplex import simplex_least_squares

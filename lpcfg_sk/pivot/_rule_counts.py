@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lpcfg_sk._kernels._pivot_rules import rule_mixture
+from lpcfg_sk._kernels._pivot import rule_mixture
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import ragged_indices
 from lpcfg_sk.lpcfg import Estimates

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lpcfg_sk._kernels import _simplex
+from lpcfg_sk._kernels._pivot import frank_wolfe, pairwise
 from lpcfg_sk._parallel import map_chunks
 
 __all__ = ["fast_anchor_words", "simplex_least_squares"]
@@ -113,7 +113,7 @@ def simplex_least_squares(
     points = np.ascontiguousarray(points, dtype=np.float64)
     vertices = np.ascontiguousarray(vertices, dtype=np.float64)
     m = len(vertices)
-    kernel = _simplex.pairwise if solver == "pairwise" else _simplex.frank_wolfe
+    kernel = pairwise if solver == "pairwise" else frank_wolfe
     # On the simplex the origin is free; the mean vertex costs the fewest digits.
     origin = vertices.mean(axis=0)
     vertices = vertices - origin

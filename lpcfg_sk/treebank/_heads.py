@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lpcfg_sk._kernels._heads import HeadRules
-from lpcfg_sk._kernels._heads import find_heads as _find_heads
+from lpcfg_sk._kernels._columns import HeadRules
+from lpcfg_sk._kernels._columns import find_heads as _find_heads
 from lpcfg_sk.treebank._columns import node_columns
 from lpcfg_sk.treebank._labels import decode_table
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from lpcfg_sk._kernels import _scanner as kernel
 from lpcfg_sk._kernels._columns import Columns, drop_traces
-from lpcfg_sk._kernels._intern import Symbols, intern, rehash
+from lpcfg_sk._kernels._text import Symbols, intern, rehash
 from lpcfg_sk.exceptions import TreebankFormatError
 
 #: Text is scanned in pieces of about this many bytes.

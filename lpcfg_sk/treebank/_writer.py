@@ -10,7 +10,7 @@ import numpy as np
 
 from lpcfg_sk._files import written_in_one_step
 from lpcfg_sk._kernels._columns import Columns
-from lpcfg_sk._kernels._writer import Strings, bracket_length, write_brackets
+from lpcfg_sk._kernels._text import Strings, bracket_length, write_brackets
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk.treebank._negra import NO_EDGE
 from lpcfg_sk.treebank._penn import ROOT

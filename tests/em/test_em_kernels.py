@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from lpcfg_sk import Treebank
-from lpcfg_sk._kernels._em import schedule
-from lpcfg_sk._kernels._products import add_product, multiply_rows
-from lpcfg_sk._kernels._tree_inside_outside import contract, contract_down, rescale
+from lpcfg_sk._kernels._em_batches import add_product, multiply_rows, schedule
+from lpcfg_sk._kernels._lpcfg_trees import contract, contract_down
+from lpcfg_sk._kernels._shared import rescale
 from lpcfg_sk.em._expectation import ExpectedCounts
 from lpcfg_sk.lpcfg import Estimates, Layout, grammar_of_parameters, maximize
 from lpcfg_sk.treebank import RuleIndex

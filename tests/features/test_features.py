@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from lpcfg_sk import InsideFeatures, OutsideFeatures, Treebank, TreeBinarizer
-from lpcfg_sk._kernels._features import first_other_head
+from lpcfg_sk._kernels._columns import first_other_head
 from lpcfg_sk.features import Node
 from lpcfg_sk.testing import tree_checks
 from tests.reference import features as reference

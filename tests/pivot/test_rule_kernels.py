@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from lpcfg_sk._kernels._pivot_rules import rule_gradient, rule_mixture
+from lpcfg_sk._kernels._pivot import rule_gradient, rule_mixture
 from tests.reference.pivot import step_two_update
 from tests.tolerances import EXACT
 

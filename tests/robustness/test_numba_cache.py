@@ -11,7 +11,7 @@ import lpcfg_sk
 _PROGRAM = """
 import sys
 import lpcfg_sk, numba, numpy as np
-from lpcfg_sk._kernels._features import first_other_head
+from lpcfg_sk._kernels._columns import first_other_head
 assert lpcfg_sk.__file__.startswith(sys.argv[1]), lpcfg_sk.__file__
 found = first_other_head(np.array([-1, 0, 0]), np.array([1, 0, 1]))
 print(found.tolist()[1], numba.config.CACHE_DIR)

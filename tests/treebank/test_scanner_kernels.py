@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lpcfg_sk._kernels import _scanner as kernel
 from lpcfg_sk._kernels._columns import Columns, drop_traces
-from lpcfg_sk._kernels._intern import invalid_byte
+from lpcfg_sk._kernels._text import invalid_byte
 from lpcfg_sk.treebank._penn import (
     BracketScanner,
     SymbolPool,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lpcfg_sk import Tree, Treebank, read_treebank
 from lpcfg_sk._kernels._columns import Columns
-from lpcfg_sk._kernels._writer import Strings, bracket_length, write_brackets
+from lpcfg_sk._kernels._text import Strings, bracket_length, write_brackets
 from lpcfg_sk.treebank import _writer, write_treebank
 from tests.reference.scanner import bracketed
 

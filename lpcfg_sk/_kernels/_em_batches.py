@@ -1,13 +1,141 @@
-"""Small matrix products in registers.
+"""Batches of tree nodes that carry the same rule, and their small matrix products.
 
-Batches of tree nodes multiply a rule's tensor, a matrix with few rows and m² columns.
-BLAS copies its arguments before such products; loops over blocks of rows that the
-compiler vectorises are two to four times as fast up to m = 32.
+A batch multiplies a rule's tensor, a matrix with few rows and m² columns. BLAS copies
+its arguments before such products; loops over blocks of rows that the compiler
+vectorises are two to four times as fast up to m = 32.
 """
 
+from typing import NamedTuple
+
+import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._math import REASSOC
+from lpcfg_sk._kernels._shared import REASSOC
+
+
+class Batches(NamedTuple):
+    """Trees of a chunk, their nodes numbered in the order of computation.
+
+    Inner nodes come first, in batches of one rule each, then the leaves.
+
+    Attributes
+    ----------
+    tree : ndarray of int64, shape (n_nodes,)
+        Tree of each node.
+    weight : ndarray of float64, shape (n_trees,)
+        Weight of each tree.
+    n_states : ndarray of int64, shape (n_nodes,)
+        Number of states of each node.
+    left, right : ndarray of int64, shape (n_inner,)
+        Children of the inner nodes.
+    bounds : ndarray of int64, shape (n_batches + 1,)
+        Batch g has the nodes ``bounds[g]:bounds[g + 1]``.
+    batch_rule : ndarray of int32, shape (n_batches,)
+        Rule of each batch.
+    triples : ndarray of int64, shape (3, n_inner)
+        Inner nodes sorted by rule, with their left and right children.
+    rule_bounds : ndarray of int64, shape (n_rules + 1,)
+        Rule r has the columns ``rule_bounds[r]:rule_bounds[r + 1]`` of `triples`.
+    leaf_entry : ndarray of int32, shape (n_leaves,)
+        Lexical rule of each leaf.
+    root_node : ndarray of int64, shape (n_trees,)
+        Root of each tree.
+    top : ndarray of int32, shape (n_trees,)
+        Root entry of each tree.
+    """
+
+    tree: np.ndarray
+    weight: np.ndarray
+    n_states: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    bounds: np.ndarray
+    batch_rule: np.ndarray
+    triples: np.ndarray
+    rule_bounds: np.ndarray
+    leaf_entry: np.ndarray
+    root_node: np.ndarray
+    top: np.ndarray
+
+
+@njit(nogil=True, cache=True)
+def schedule(node_offsets, size, parent, rule, n_rules):
+    """Order the nodes of a chunk bottom-up, in batches of one rule.
+
+    The next batch is of the rule with the largest part of its remaining nodes
+    ready (children done): rare rules wait until most of their nodes can go
+    together, which gives 40% fewer batches than going by height.
+
+    Parameters
+    ----------
+    node_offsets : ndarray of int64, shape (n_trees + 1,)
+        Tree t has the nodes ``node_offsets[t]:node_offsets[t + 1]``.
+    size, parent, rule : ndarray of int32, shape (n_nodes,)
+        Subtree size, parent within the tree, and rule of each node.
+    n_rules : int
+        Number of rules.
+
+    Returns
+    -------
+    order : ndarray of int64, shape (n_inner,)
+        The inner nodes.
+    bounds : ndarray of int64, shape (n_batches + 1,)
+        Bounds of the batches among them.
+    """
+    n = len(size)
+    waiting = np.zeros(n, dtype=np.int8)
+    above = np.full(n, -1, dtype=np.int64)
+    following = np.full(n, -1, dtype=np.int64)
+    first = np.full(n_rules, -1, dtype=np.int64)
+    ready = np.zeros(n_rules, dtype=np.int64)
+    remaining = np.zeros(n_rules, dtype=np.int64)
+    n_inner = 0
+    for t in range(len(node_offsets) - 1):
+        for i in range(node_offsets[t], node_offsets[t + 1]):
+            if parent[i] >= 0:
+                above[i] = node_offsets[t] + parent[i]
+            if size[i] == 1:
+                continue
+            n_inner += 1
+            r = rule[i]
+            remaining[r] += 1
+            left = i + 1
+            right = left + size[left]
+            waiting[i] = int(size[left] > 1) + int(size[right] > 1)
+            if waiting[i] == 0:
+                following[i] = first[r]
+                first[r] = i
+                ready[r] += 1
+    order = np.empty(n_inner, dtype=np.int64)
+    bounds = np.zeros(n_inner + 1, dtype=np.int64)
+    n_batches = 0
+    done = 0
+    while done < n_inner:
+        best = -1
+        best_part = 0.0
+        for r in range(n_rules):
+            if ready[r] > best_part * remaining[r]:
+                best_part = ready[r] / remaining[r]
+                best = r
+        i = first[best]
+        first[best] = -1
+        remaining[best] -= ready[best]
+        ready[best] = 0
+        while i >= 0:
+            order[done] = i
+            done += 1
+            p = above[i]
+            if p >= 0:
+                waiting[p] -= 1
+                if waiting[p] == 0:
+                    r = rule[p]
+                    following[p] = first[r]
+                    first[r] = p
+                    ready[r] += 1
+            i = following[i]
+        n_batches += 1
+        bounds[n_batches] = done
+    return order, bounds[: n_batches + 1].copy()
 
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)

@@ -1,0 +1,55 @@
+"""Settings and small functions that the kernels of several families share."""
+
+import numpy as np
+from numba import njit
+
+#: Lets the compiler reorder sums (SIMD) while infinities and nans keep their
+#: meaning; for inner-product loops only.
+REASSOC = {"reassoc", "contract", "nsz", "arcp", "afn"}
+
+
+@njit(nogil=True, cache=True)
+def rescale(vector):
+    """Divide a vector by its largest absolute value and return that value."""
+    largest = 0.0
+    for h in range(len(vector)):
+        largest = max(largest, abs(vector[h]))
+    if largest > 0.0:
+        for h in range(len(vector)):
+            vector[h] /= largest
+    return largest
+
+
+@njit(nogil=True, cache=True)
+def lengthened(array, size):
+    """Return a copy of an array with room for `size` rows."""
+    longer = np.empty((size, *array.shape[1:]), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@njit(nogil=True, cache=True)
+def longest(offsets):
+    """Return the length of the longest piece, 0 where there is none."""
+    length = 0
+    for t in range(len(offsets) - 1):
+        length = max(length, offsets[t + 1] - offsets[t])
+    return length
+
+
+@njit(nogil=True, cache=True)
+def set_row(table, row, first, second, third):
+    """Write a row of three columns.
+
+    Parameters
+    ----------
+    table : ndarray of int, shape (n_rows, 3)
+        Written to.
+    row : int
+        Which row.
+    first, second, third : int
+        Its values.
+    """
+    table[row, 0] = first
+    table[row, 1] = second
+    table[row, 2] = third
