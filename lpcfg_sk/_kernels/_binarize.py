@@ -4,10 +4,13 @@ Labels are combined as numbers: a combination is a path in a growing table of pa
 The caller turns the pairs that occur into strings, each of them once.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._columns import NodeColumns
+from lpcfg_sk._kernels._shared import lengthened
 
 # First members of the pairs that begin a path.
 CHAIN = -1
@@ -33,45 +36,41 @@ def _slot(slots, keys, key):
     return position
 
 
-@njit(nogil=True, cache=True)
-def _pair(keys, slots, count, first, second):
-    """Return the number of a pair in an open-addressing table that grows.
+class _PairTable(NamedTuple):
+    """An open-addressing table of pairs.
 
-    Parameters
+    Attributes
     ----------
     keys : int64 array
         Pairs, packed as ``first << 32 | second``.
     slots : int32 array
         Hash table: numbers of pairs, -1 where it is free.
-    count : int
-        Number of pairs in the table.
-    first, second : int
-        The pair.
-
-    Returns
-    -------
-    pair : int64
-        Number of the pair.
-    keys, slots : arrays
-        The table, which is another one if it had to grow.
-    count : int
+    count : int64
         Number of pairs in the table.
     """
+
+    keys: np.ndarray
+    slots: np.ndarray
+    count: int
+
+
+@njit(nogil=True, cache=True)
+def _pair(table, first, second):
+    """Return the number of a pair, and the table, which is another one if it grew."""
+    keys, slots, count = table
     key = (np.int64(first) << 32) | np.int64(second)
     position = _slot(slots, keys, key)
     if slots[position] >= 0:
-        return np.int64(slots[position]), keys, slots, count
+        return np.int64(slots[position]), table
     if count == keys.size:
-        more = np.empty(2 * keys.size, dtype=np.int64)
-        more[:count] = keys
-        keys = more
+        keys = lengthened(keys, 2 * keys.size)
         slots = np.full(4 * keys.size, -1, dtype=np.int32)
         for i in range(count):
             slots[_slot(slots, keys, keys[i])] = i
         position = _slot(slots, keys, key)
     keys[count] = key
     slots[position] = count
-    return np.int64(count), keys, slots, count + 1
+    return np.int64(count), _PairTable(keys, slots, count + 1)
 
 
 @njit(nogil=True, cache=True)
@@ -125,9 +124,11 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
     out_start = np.empty(out_offsets[n_trees], dtype=np.int32)
     out_stop = np.empty(out_offsets[n_trees], dtype=np.int32)
 
-    keys = np.empty(1024, dtype=np.int64)
-    slots = np.full(4096, -1, dtype=np.int32)
-    count = 0
+    table = _PairTable(
+        np.empty(1024, dtype=np.int64),
+        np.full(4096, -1, dtype=np.int32),
+        np.int64(0),
+    )
     pieces = np.int64(0)
     # For each node: the chain that ends in it, the first node of its chain, and the
     # intermediate node to write just before it.
@@ -153,7 +154,7 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
             else:
                 begin = np.int64(CHAIN)
                 chain_top[i] = i - lo
-            pair, keys, slots, count = _pair(keys, slots, count, begin, symbol)
+            pair, table = _pair(table, begin, symbol)
             chain[i] = pair
             if size[i] > 1 and size[i + 1] == size[i] - 1:
                 continue
@@ -161,14 +162,12 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
             first = lo + chain_top[i]
 
             # Vertical memory; a single pre-terminal has none.
-            memory, keys, slots, count = _pair(keys, slots, count, ANCESTORS, 0)
+            memory, table = _pair(table, ANCESTORS, 0)
             n_above = 0
             if not (leaf and first == i):
                 p = np.int64(parent[first])
                 while n_above < vertical - 1 and p >= 0:
-                    memory, keys, slots, count = _pair(
-                        keys, slots, count, memory, label[lo + p]
-                    )
+                    memory, table = _pair(table, memory, label[lo + p])
                     n_above += 1
                     p = np.int64(parent[lo + p])
 
@@ -178,10 +177,10 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
                 out_stop[out] = before_stop[first]
                 out += 1
             kind = LEAF if leaf else INNER
-            pair, keys, slots, count = _pair(keys, slots, count, kind, chain[i])
-            n_known = count
-            pair, keys, slots, count = _pair(keys, slots, count, pair, memory)
-            if count > n_known:
+            pair, table = _pair(table, kind, chain[i])
+            n_known = table.count
+            pair, table = _pair(table, pair, memory)
+            if table.count > n_known:
                 pieces += n_above
             out_label[out] = pair
             out_start[out] = start[i]
@@ -209,11 +208,9 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
                 split_off[k] = children[n - 1 - k]
             for k in range(n_left):
                 split_off[n_right + k] = children[k]
-            owner, keys, slots, count = _pair(
-                keys, slots, count, INTERMEDIATE, label[i]
-            )
-            owner, keys, slots, count = _pair(keys, slots, count, owner, memory)
-            empty, keys, slots, count = _pair(keys, slots, count, SIBLINGS, 0)
+            owner, table = _pair(table, INTERMEDIATE, label[i])
+            owner, table = _pair(table, owner, memory)
+            empty, table = _pair(table, SIBLINGS, 0)
             remembered = empty
             for k in range(1, n - 1):
                 n_remembered = k if horizontal < 0 else min(k, horizontal)
@@ -226,12 +223,10 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
                     symbol = np.int64(label[split_off[s]])
                     if symbol < 0:
                         symbol = np.int64(n_labels)
-                    remembered, keys, slots, count = _pair(
-                        keys, slots, count, remembered, symbol
-                    )
-                n_known = count
-                pair, keys, slots, count = _pair(keys, slots, count, owner, remembered)
-                if count > n_known:
+                    remembered, table = _pair(table, remembered, symbol)
+                n_known = table.count
+                pair, table = _pair(table, owner, remembered)
+                if table.count > n_known:
                     pieces += n_above + n_remembered
                     if pieces > max_pieces:
                         break
@@ -244,7 +239,14 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
                     c = children[k - n_right]
                     before[c] = pair
                     before_stop[c] = stop[children[n_left]]
-    return out_label, out_start, out_stop, out_offsets, keys[:count], pieces
+    return (
+        out_label,
+        out_start,
+        out_stop,
+        out_offsets,
+        table.keys[: table.count],
+        pieces,
+    )
 
 
 @njit(nogil=True, cache=True)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._shared import longest
+
 STATUS, LENGTH, MATCHED, GOLD, TEST, CROSSING, WORDS, CORRECT_TAGS = range(8)
 N_COUNTS = 8
 
@@ -65,22 +67,9 @@ class _Scratch(NamedTuple):
 @njit(nogil=True, cache=True)
 def _quotes(flags):
     """Token and word index of each quote, the index counting kept words only."""
-    n_quotes = 0
-    for k in range(flags.size):
-        if flags[k] & QUOTE:
-            n_quotes += 1
-    token = np.empty(n_quotes, np.int64)
-    index = np.empty(n_quotes, np.int64)
-    n_quotes = 0
-    kept = 0
-    for k in range(flags.size):
-        if flags[k] & QUOTE:
-            token[n_quotes] = k
-            index[n_quotes] = kept
-            n_quotes += 1
-        if not flags[k] & DELETE:
-            kept += 1
-    return token, index
+    token = np.flatnonzero(flags & QUOTE)
+    keep = (flags & DELETE) == 0
+    return token, (np.cumsum(keep) - keep)[token]
 
 
 @njit(nogil=True, cache=True)
@@ -135,17 +124,6 @@ def _restore_quotes(gold_flags, test_flags, gold_copies, test_copies):
 
 
 @njit(nogil=True, cache=True)
-def _keep_words(flags, copies):
-    """Mark the words that are not deleted; return how many there are."""
-    n = 0
-    for k in range(flags.size):
-        keep = 0 if flags[k] & DELETE else 1
-        copies[k] = keep
-        n += keep
-    return n
-
-
-@njit(nogil=True, cache=True)
 def _lay_out(side, t, layout):
     """Write the kept words and tags of tree t, and the number of them before each."""
     copies, position, kept = layout.copies, layout.position, layout.kept
@@ -173,17 +151,11 @@ def _collect(side, t, layout):
     stop = side.stop[begin:end]
     n = 0
     for i in range(size.size):
-        if size[i] == 1 or bracket[i] < 0:
-            continue
-        a = position[start[i]]
-        b = position[stop[i]]
-        if a == b:
-            continue
-        brackets[0, n] = a
-        brackets[1, n] = b
-        brackets[2, n] = bracket[i]
-        node[n] = i
-        n += 1
+        a, b = position[start[i]], position[stop[i]]
+        if size[i] > 1 and bracket[i] >= 0 and a < b:
+            brackets[0, n], brackets[1, n], brackets[2, n] = a, b, bracket[i]
+            node[n] = i
+            n += 1
     return n
 
 
@@ -205,17 +177,12 @@ def _same_words(gold, test, n, equal_words):
     bool
     """
     for k in range(n):
-        a = gold[k]
-        b = test[k]
-        if a == b:
-            continue
-        equal = False
-        for e in range(equal_words.shape[0]):
-            p = equal_words[e, 0]
-            q = equal_words[e, 1]
-            if (a == p and b == q) or (a == q and b == p):
-                equal = True
-                break
+        a, b = gold[k], test[k]
+        equal = a == b
+        if not equal:
+            for e in range(len(equal_words)):
+                p, q = equal_words[e, 0], equal_words[e, 1]
+                equal |= (a == p and b == q) or (a == q and b == p)
         if not equal:
             return False
     return True
@@ -361,15 +328,6 @@ def _correct_tags(gold, test, n, equal):
 
 
 @njit(nogil=True, cache=True)
-def _widest(offsets):
-    """Length of the longest piece."""
-    widest = 0
-    for t in range(offsets.size - 1):
-        widest = max(widest, offsets[t + 1] - offsets[t])
-    return widest
-
-
-@njit(nogil=True, cache=True)
 def _empty_layout(n_leaves, n_nodes):
     return _Layout(
         np.empty(n_leaves, np.int64),
@@ -406,8 +364,8 @@ def compare_brackets(gold, test, equal_labels, equal_words):
     gold_state = np.full(gold.size.size, NO_BRACKET, np.int8)
     test_state = np.full(test.size.size, NO_BRACKET, np.int8)
     # A quote can be restored once for every quote of the other side.
-    n_leaves = _widest(gold.leaf_offsets) + _widest(test.leaf_offsets)
-    n_nodes = max(_widest(gold.node_offsets), _widest(test.node_offsets))
+    n_leaves = longest(gold.leaf_offsets) + longest(test.leaf_offsets)
+    n_nodes = max(longest(gold.node_offsets), longest(test.node_offsets))
     gold_layout = _empty_layout(n_leaves, n_nodes)
     test_layout = _empty_layout(n_leaves, n_nodes)
     scratch = _Scratch(
@@ -422,11 +380,10 @@ def compare_brackets(gold, test, equal_labels, equal_words):
     for t in range(n):
         gold_flags = gold.flags[gold.leaf_offsets[t] : gold.leaf_offsets[t + 1]]
         test_flags = test.flags[test.leaf_offsets[t] : test.leaf_offsets[t + 1]]
-        length = 0
-        for k in range(gold_flags.size):
-            length += 0 if gold_flags[k] & DELETE_FOR_LENGTH else 1
-        n_gold_words = _keep_words(gold_flags, gold_layout.copies)
-        n_test_words = _keep_words(test_flags, test_layout.copies)
+        gold_layout.copies[: gold_flags.size] = (gold_flags & DELETE) == 0
+        test_layout.copies[: test_flags.size] = (test_flags & DELETE) == 0
+        n_gold_words = gold_layout.copies[: gold_flags.size].sum()
+        n_test_words = test_layout.copies[: test_flags.size].sum()
 
         status = VALID
         if n_test_words == 0:
@@ -450,7 +407,7 @@ def compare_brackets(gold, test, equal_labels, equal_words):
         n_test = _collect(test, t, test_layout)
         hits[:, : max(n_gold, n_test)] = UNMATCHED
         counts[t, STATUS] = status
-        counts[t, LENGTH] = length
+        counts[t, LENGTH] = np.sum((gold_flags & DELETE_FOR_LENGTH) == 0)
         counts[t, GOLD] = n_gold
         counts[t, TEST] = n_test
         if status == VALID:

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import span_index
-from lpcfg_sk._kernels._shared import lengthened
+from lpcfg_sk._kernels._shared import lengthened, set_row
 
 
 class _BestChart(NamedTuple):
@@ -369,7 +369,8 @@ def _read_tree(n, tables, next_hop, chart):
     n_nodes = 0
     # Symbol, begin, end and parent of subtrees to be read, the leftmost last.
     agenda = np.empty((2 * n + 2, 4), dtype=np.int32)
-    _push(agenda, 0, tables.start, 0, n, -1)
+    set_row(agenda, 0, tables.start, 0, n)
+    agenda[0, 3] = -1
     n_open = 1
     while n_open > 0:
         n_open -= 1
@@ -397,30 +398,15 @@ def _read_tree(n, tables, next_hop, chart):
             while chart.items[e] != item:
                 e += 1
             split = chart.splits[e]
-            _push(agenda, n_open, tables.trie_right[item - n_symbols], split, j, above)
+            set_row(agenda, n_open, tables.trie_right[item - n_symbols], split, j)
+            agenda[n_open, 3] = above
             n_open += 1
             j = split
             item = tables.trie_left[item - n_symbols]
-        _push(agenda, n_open, item, i, j, above)
+        set_row(agenda, n_open, item, i, j)
+        agenda[n_open, 3] = above
         n_open += 1
     size = np.ones(n_nodes, dtype=np.int32)
     for node in range(n_nodes - 1, 0, -1):
         size[parent[node]] += size[node]
     return label[:n_nodes].copy(), size, parent[:n_nodes].copy()
-
-
-@njit(nogil=True, cache=True)
-def _push(agenda, position, symbol, begin, end, parent):
-    """Write one row of the agenda of `_read_tree`.
-
-    Parameters
-    ----------
-    agenda : int32 array of shape (n_rows, 4)
-        The agenda.
-    position, symbol, begin, end, parent : int
-        The row, and its four entries.
-    """
-    agenda[position, 0] = symbol
-    agenda[position, 1] = begin
-    agenda[position, 2] = end
-    agenda[position, 3] = parent

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_count, span_index
+from lpcfg_sk._kernels._shared import lengthened, set_row
 
 
 class LiveItems(NamedTuple):
@@ -111,25 +112,6 @@ def _find_pair(left, right, rules):
 
 
 @njit(nogil=True, cache=True)
-def _minus_ones(n):
-    """Return an array of -1."""
-    out = np.empty(n, dtype=np.int32)
-    for t in range(n):
-        out[t] = -1
-    return out
-
-
-@njit(nogil=True, cache=True)
-def _doubled(table):
-    """Return a copy with room for twice as many rows."""
-    longer = np.empty((2 * len(table), table.shape[1]), dtype=table.dtype)
-    for t in range(len(table)):
-        for c in range(table.shape[1]):
-            longer[t, c] = table[t, c]
-    return longer
-
-
-@njit(nogil=True, cache=True)
 def _offsets(table, column, count, n_bins):
     """Return where each bin begins when rows are sorted by bin.
 
@@ -147,9 +129,7 @@ def _offsets(table, column, count, n_bins):
     offset = np.zeros(n_bins + 1, dtype=np.int64)
     for t in range(count):
         offset[table[t, column] + 1] += 1
-    for b in range(n_bins):
-        offset[b + 1] += offset[b]
-    return offset
+    return np.cumsum(offset)
 
 
 @njit(nogil=True, cache=True)
@@ -175,15 +155,6 @@ def _sorted_by(table, column, offset, before):
         order[place[b]] = row
         place[b] += 1
     return order
-
-
-@njit(nogil=True, cache=True)
-def _taken(table, column, positions):
-    """Return the values of a column at some positions."""
-    out = np.empty(len(positions), dtype=np.int32)
-    for t in range(len(positions)):
-        out[t] = table[positions[t], column]
-    return out
 
 
 @njit(nogil=True, cache=True)
@@ -219,16 +190,17 @@ def build_forest(n, live, rules, threshold, limit):
     live_offset, live_label = live.offset, live.label
     live_inside, live_outside, exponent = live.inside, live.outside, live.exponent
     n_labels, rule_weight = rules.n_labels, rules.rule_weight
+    pair_rule_offset = rules.pair_rule_offset
     n_spans = span_count(n)
     n_pairs = len(rules.pair_left)
     item_offset = np.zeros(n_spans + 1, dtype=np.int64)
     item_label = np.empty(len(live_label), dtype=np.int32)
     item_span = np.empty(len(live_label), dtype=np.int32)
     item_inside = np.empty(len(live_label))
-    slot_of_label = _minus_ones(n_labels)
+    slot_of_label = np.full(n_labels, -1, dtype=np.int32)
     item_of_slot = np.empty(n_labels, dtype=np.int32)
     best_app = np.empty(n_labels)
-    seen_at = _minus_ones(n_pairs)
+    seen_at = np.full(n_pairs, -1, dtype=np.int32)
     open_of_pair = np.empty(n_pairs, dtype=np.int32)
     # Groups and edges of the current span, before the choice.
     open_pair = np.empty(n_pairs, dtype=np.int32)
@@ -237,7 +209,7 @@ def build_forest(n, live, rules, threshold, limit):
     open_weight = np.empty(n_pairs)
     open_group = np.empty(n_pairs, dtype=np.int32)
     tries = np.empty((256, 3), dtype=np.int32)
-    try_value = np.empty((256, 1))
+    try_value = np.empty(256)
     # Rows of pair, width and span; of group, rule and parent; of group and children.
     groups = np.empty((256, 3), dtype=np.int32)
     apps = np.empty((256, 3), dtype=np.int32)
@@ -289,16 +261,14 @@ def build_forest(n, live, rules, threshold, limit):
                             open_best[n_open] = -1.0
                             n_open += 1
                         if n_tries == len(tries):
-                            tries = _doubled(tries)
-                            try_value = _doubled(try_value)
+                            tries = lengthened(tries, 2 * len(tries))
+                            try_value = lengthened(try_value, 2 * len(try_value))
                         value = factor * item_inside[left] * item_inside[right]
                         which = open_of_pair[pair]
                         open_sum[which] += value
                         open_best[which] = max(open_best[which], value)
-                        tries[n_tries, 0] = which
-                        tries[n_tries, 1] = left
-                        tries[n_tries, 2] = right
-                        try_value[n_tries, 0] = value
+                        set_row(tries, n_tries, which, left, right)
+                        try_value[n_tries] = value
                         n_tries += 1
             for s in range(first, last):
                 slot_of_label[live_label[s]] = s - first
@@ -306,9 +276,7 @@ def build_forest(n, live, rules, threshold, limit):
                 best_app[s - first] = -1.0
             for which in range(n_open):
                 pair = open_pair[which]
-                for q in range(
-                    rules.pair_rule_offset[pair], rules.pair_rule_offset[pair + 1]
-                ):
+                for q in range(pair_rule_offset[pair], pair_rule_offset[pair + 1]):
                     rule = rules.pair_rule[q]
                     slot = slot_of_label[rules.rule_parent[rule]]
                     if slot >= 0:
@@ -325,9 +293,7 @@ def build_forest(n, live, rules, threshold, limit):
                 pair = open_pair[which]
                 open_group[which] = -1
                 open_weight[which] = 0.0
-                for q in range(
-                    rules.pair_rule_offset[pair], rules.pair_rule_offset[pair + 1]
-                ):
+                for q in range(pair_rule_offset[pair], pair_rule_offset[pair + 1]):
                     rule = rules.pair_rule[q]
                     slot = slot_of_label[rules.rule_parent[rule]]
                     if slot < 0:
@@ -337,32 +303,26 @@ def build_forest(n, live, rules, threshold, limit):
                     if value * above < threshold and value < best_app[slot]:
                         continue
                     if n_apps == len(apps):
-                        apps = _doubled(apps)
-                    apps[n_apps, 0] = n_groups
-                    apps[n_apps, 1] = rule
-                    apps[n_apps, 2] = item_of_slot[slot]
+                        apps = lengthened(apps, 2 * len(apps))
+                    set_row(apps, n_apps, n_groups, rule, item_of_slot[slot])
                     n_apps += 1
                     open_group[which] = n_groups
                     open_weight[which] += rule_weight[rule] * above
                 if open_group[which] >= 0:
                     if n_groups == len(groups):
-                        groups = _doubled(groups)
-                    groups[n_groups, 0] = pair
-                    groups[n_groups, 1] = width
-                    groups[n_groups, 2] = span
+                        groups = lengthened(groups, 2 * len(groups))
+                    set_row(groups, n_groups, pair, width, span)
                     n_groups += 1
             for t in range(n_tries):
                 which = tries[t, 0]
-                value = try_value[t, 0]
+                value = try_value[t]
                 if open_group[which] < 0 or (
                     value * open_weight[which] < threshold and value < open_best[which]
                 ):
                     continue
                 if n_edges == len(edges):
-                    edges = _doubled(edges)
-                edges[n_edges, 0] = open_group[which]
-                edges[n_edges, 1] = tries[t, 1]
-                edges[n_edges, 2] = tries[t, 2]
+                    edges = lengthened(edges, 2 * len(edges))
+                set_row(edges, n_edges, open_group[which], tries[t, 1], tries[t, 2])
                 n_edges += 1
             for s in range(first, last):
                 slot_of_label[live_label[s]] = -1
@@ -376,10 +336,8 @@ def build_forest(n, live, rules, threshold, limit):
     rank = np.empty(n_groups, dtype=np.int32)
     for g in range(n_groups):
         rank[order[g]] = g
-    for e in range(n_edges):
-        edges[e, 0] = rank[edges[e, 0]]
-    for a in range(n_apps):
-        apps[a, 0] = rank[apps[a, 0]]
+    edges[:n_edges, 0] = rank[edges[:n_edges, 0]]
+    apps[:n_apps, 0] = rank[apps[:n_apps, 0]]
     edge_offset = _offsets(edges, 0, n_edges, n_groups)
     edge_order = _sorted_by(edges, 0, edge_offset, none)
     app_offset = _offsets(apps, 0, n_apps, n_groups)
@@ -389,12 +347,12 @@ def build_forest(n, live, rules, threshold, limit):
         item_label[:n_items].copy(),
         item_span[:n_items].copy(),
         level_offset,
-        _taken(groups, 2, order),
+        groups[:, 2][order],
         edge_offset,
-        _taken(edges, 1, edge_order),
-        _taken(edges, 2, edge_order),
+        edges[:, 1][edge_order],
+        edges[:, 2][edge_order],
         app_offset,
-        _taken(apps, 1, app_order),
-        _taken(apps, 2, app_order),
+        apps[:, 1][app_order],
+        apps[:, 2][app_order],
     )
     return fits, forest

@@ -126,8 +126,14 @@ def fill_leaves(forest, words, lexicon, vectors):
 
 
 @njit(nogil=True, cache=True)
-def _rescale(values, exponent, span):
-    """Bring the largest magnitude of a span's vectors into [1/2, 1)."""
+def rescale_span(forest, span, vectors):
+    """Bring the largest magnitude of a span's vectors into [1/2, 1).
+
+    Returns that magnitude, 0 where there is no vector but zero.
+    """
+    begin = vectors.offset[forest.item_offset[span]]
+    end = vectors.offset[forest.item_offset[span + 1]]
+    values = vectors.values[begin:end]
     largest = 0.0
     for x in values:
         largest = max(largest, abs(x))
@@ -137,7 +143,21 @@ def _rescale(values, exponent, span):
         factor = power_of_two(-shift)
         for i in range(len(values)):
             values[i] *= factor
-        exponent[span] += shift
+        vectors.exponent[span] += shift
+    elif begin == end:
+        vectors.exponent[span] = 0
+    return largest
+
+
+@njit(nogil=True, cache=True)
+def child_sizes(forest, group, vector_offset):
+    """Return the lengths of the vectors of the left and right children of a group."""
+    left = forest.edge_left[forest.edge_offset[group]]
+    right = forest.edge_right[forest.edge_offset[group]]
+    return (
+        vector_offset[left + 1] - vector_offset[left],
+        vector_offset[right + 1] - vector_offset[right],
+    )
 
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)
@@ -185,7 +205,14 @@ def _add_transposed_product(matrix, vector, out):
 
 
 @njit(nogil=True, cache=True)
-def edge_factor(forest, exponent, edge, reference):
+def _edge_exponent(forest, exponent, edge):
+    """Return the sum of the exponents of the two children of an edge."""
+    left, right = forest.edge_left[edge], forest.edge_right[edge]
+    return exponent[forest.item_span[left]] + exponent[forest.item_span[right]]
+
+
+@njit(nogil=True, cache=True)
+def edge_factor(forest, exponent, edge, group):
     """Return the scale of an edge relative to that of its span.
 
     Parameters
@@ -194,16 +221,11 @@ def edge_factor(forest, exponent, edge, reference):
         Edges of the sentence.
     exponent : ndarray of int32, shape (n_spans,)
         Power of two of each span.
-    edge : int
-        The edge.
-    reference : int
-        Exponent of the span.
+    edge, group : int
+        The edge and its group.
     """
-    return power_of_two(
-        exponent[forest.item_span[forest.edge_left[edge]]]
-        + exponent[forest.item_span[forest.edge_right[edge]]]
-        - reference
-    )
+    reference = exponent[forest.group_span[group]]
+    return power_of_two(_edge_exponent(forest, exponent, edge) - reference)
 
 
 @njit(nogil=True, cache=True)
@@ -226,11 +248,7 @@ def set_references(forest, width, n, exponent):
     for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
         reference = exponent[forest.group_span[g]]
         for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
-            reference = max(
-                reference,
-                exponent[forest.item_span[forest.edge_left[e]]]
-                + exponent[forest.item_span[forest.edge_right[e]]],
-            )
+            reference = max(reference, _edge_exponent(forest, exponent, e))
         exponent[forest.group_span[g]] = reference
 
 
@@ -253,26 +271,17 @@ def inside(forest, n, tensors, alpha):
     rule_offset, binary = tensors.rule_offset, tensors.binary
     outer = np.empty(tensors.largest, dtype=vectors.dtype)
     for span in range(n):
-        begin = vector_offset[forest.item_offset[span]]
-        end = vector_offset[forest.item_offset[span + 1]]
-        _rescale(vectors[begin:end], exponent, span)
+        rescale_span(forest, span, alpha)
     for width in range(2, n + 1):
         set_references(forest, width, n, exponent)
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
-            reference = exponent[forest.group_span[g]]
-            e = forest.edge_offset[g]
-            size = (
-                vector_offset[forest.edge_left[e] + 1]
-                - vector_offset[forest.edge_left[e]]
-            ) * (
-                vector_offset[forest.edge_right[e] + 1]
-                - vector_offset[forest.edge_right[e]]
-            )
+            m_left, m_right = child_sizes(forest, g, vector_offset)
+            size = m_left * m_right
             total = outer[:size]
             total[:] = 0.0
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
-                factor = vectors.dtype.type(edge_factor(forest, exponent, e, reference))
+                factor = vectors.dtype.type(edge_factor(forest, exponent, e, g))
                 _add_outer(
                     total,
                     vectors[vector_offset[left] : vector_offset[left + 1]],
@@ -287,12 +296,7 @@ def inside(forest, n, tensors, alpha):
                 out = vectors[vector_offset[item] : vector_offset[item + 1]]
                 _add_product(binary[begin : begin + size * len(out)], total, out)
         for span in spans_of_width(width, n):
-            begin = vector_offset[forest.item_offset[span]]
-            end = vector_offset[forest.item_offset[span + 1]]
-            if begin == end:
-                exponent[span] = 0
-            else:
-                _rescale(vectors[begin:end], exponent, span)
+            rescale_span(forest, span, alpha)
 
 
 @njit(nogil=True, cache=True)
@@ -317,15 +321,7 @@ def outside(forest, n, tensors, alpha, beta):
     gathered = np.empty(tensors.largest, dtype=vectors.dtype)
     for width in range(n, 1, -1):
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
-            e = forest.edge_offset[g]
-            m_left = (
-                vector_offset[forest.edge_left[e] + 1]
-                - vector_offset[forest.edge_left[e]]
-            )
-            m_right = (
-                vector_offset[forest.edge_right[e] + 1]
-                - vector_offset[forest.edge_right[e]]
-            )
+            m_left, m_right = child_sizes(forest, g, vector_offset)
             size = m_left * m_right
             total = gathered[:size]
             total[:] = 0.0
@@ -338,10 +334,9 @@ def outside(forest, n, tensors, alpha, beta):
                 _add_transposed_product(
                     binary[begin : begin + size * len(above)], above, total
                 )
-            reference = exponent[forest.group_span[g]]
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
-                factor = vectors.dtype.type(edge_factor(forest, exponent, e, reference))
+                factor = vectors.dtype.type(edge_factor(forest, exponent, e, g))
                 _pass_down(
                     total,
                     factor,

@@ -1,4 +1,4 @@
-"""Numbering of the spans of a sentence, and powers of two to scale them."""
+"""Numbering of the spans of a sentence, their best splits, and powers of two."""
 
 import math
 
@@ -46,3 +46,31 @@ def span_bounds(n):
 def power_of_two(exponent):
     """Return 2 to the power of an integer."""
     return math.ldexp(1.0, int(exponent))
+
+
+@njit(nogil=True, cache=True)
+def best_splits(n, gain):
+    """Return the split point of each span in the tree of the largest sum of gains.
+
+    Parameters
+    ----------
+    n : int
+        Number of words.
+    gain : ndarray of float64, shape (n_spans,)
+        What each span is worth.
+    """
+    best = gain.copy()
+    split = np.zeros(len(gain), dtype=np.int32)
+    for width in range(2, n + 1):
+        for i, span in enumerate(spans_of_width(width, n)):
+            j = i + width
+            largest = -math.inf
+            # Where all sums are NaN, any split serves, but there has to be one.
+            split[span] = i + 1
+            for k in range(i + 1, j):
+                value = best[span_index(i, k, n)] + best[span_index(k, j, n)]
+                if value > largest:
+                    largest = value
+                    split[span] = k
+            best[span] += largest
+    return split

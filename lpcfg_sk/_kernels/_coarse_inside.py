@@ -218,8 +218,7 @@ def _rules_of_words(leaf, rules, n_wide):
     weight = np.empty(total)
     place = np.empty(n_wide, dtype=np.int64)
     for i in range(n):
-        for c in range(n_wide):
-            place[c] = begin[i, c]
+        place[:] = begin[i, :n_wide]
         for b in range(n_labels):
             if leaf[i, b] > 0.0:
                 for q in range(offset[b], offset[b + 1]):
@@ -278,12 +277,37 @@ def word_rules(tables, chart, boolean, beam):
 @njit(nogil=True, cache=True)
 def places(labels, n_wide):
     """Return the place of each wide label in a list, -1 for those not in it."""
-    place = np.empty(n_wide, dtype=np.int32)
-    for a in range(n_wide):
-        place[a] = -1
+    place = np.full(n_wide, -1, dtype=np.int32)
     for t in range(len(labels)):
         place[labels[t]] = t
     return place
+
+
+@njit(nogil=True, cache=True)
+def _add_word(word, rest, rules, chart, reference, row):
+    """Add the values of the rules over a word and a wider span beside it.
+
+    Parameters
+    ----------
+    word, rest : int
+        The word and the span.
+    rules : WordRules
+        Rules of the words.
+    chart : CoarseChart
+        Values of narrower spans.
+    reference : int
+        Exponent of the values in `row`.
+    row : ndarray of float64, shape (n_wide,)
+        Added to.
+    """
+    exponent, label = chart.exponent, chart.label
+    begin, parent, weight = rules.begin[word], rules.parent, rules.weight
+    if chart.alive[word] and chart.alive[rest]:
+        factor = power_of_two(exponent[word] + exponent[rest] - reference)
+        for t in range(chart.offset[rest], chart.offset[rest + 1]):
+            x = factor * chart.value[t]
+            for q in range(begin[label[t]], begin[label[t] + 1]):
+                row[parent[q]] += x * weight[q]
 
 
 @njit(nogil=True, cache=True)
@@ -326,9 +350,8 @@ def coarse_inside(tables, rules, chart, boolean, beam):
     left_value = np.empty(len(left_item))
     count = 0
     n_lefts = 0
-    for i in range(n + 1):
-        offset[i] = 0
-        left_offset[i] = 0
+    offset[: n + 1] = 0
+    left_offset[: n + 1] = 0
     span = n - 1
     for width in range(2, n + 1):
         for i in range(n - width + 1):
@@ -352,24 +375,8 @@ def coarse_inside(tables, rules, chart, boolean, beam):
                                 x * pp.prob[q] * leaf[i + 1, pp.child[q]]
                             )
             else:
-                rest = span_index(i + 1, j, n)
-                if alive[i] and alive[rest]:
-                    factor = power_of_two(exponent[i] + exponent[rest] - reference)
-                    begin, parent, weight = first.begin, first.parent, first.weight
-                    for t in range(offset[rest], offset[rest + 1]):
-                        x = factor * value[t]
-                        for q in range(begin[i, label[t]], begin[i, label[t] + 1]):
-                            row[parent[q]] += x * weight[q]
-                rest = span_index(i, j - 1, n)
-                if alive[j - 1] and alive[rest]:
-                    factor = power_of_two(exponent[j - 1] + exponent[rest] - reference)
-                    begin, parent, weight = last.begin, last.parent, last.weight
-                    for t in range(offset[rest], offset[rest + 1]):
-                        x = factor * value[t]
-                        for q in range(
-                            begin[j - 1, label[t]], begin[j - 1, label[t] + 1]
-                        ):
-                            row[parent[q]] += x * weight[q]
+                _add_word(i, span_index(i + 1, j, n), first, chart, reference, row)
+                _add_word(j - 1, span_index(i, j - 1, n), last, chart, reference, row)
                 for k in range(i + 2, j - 1):
                     left, right = span_index(i, k, n), span_index(k, j, n)
                     if not (alive[left] and alive[right]):
@@ -387,8 +394,7 @@ def coarse_inside(tables, rules, chart, boolean, beam):
                         touched[b] = False
                         for q in range(ii.offset[b], ii.offset[b + 1]):
                             row[ii.parent[q]] += ii.prob[q] * sums[b, ii.child[q]]
-                        for c in range(rights.shape[1]):
-                            sums[b, c] = 0.0
+                        sums[b] = 0.0
             n_some = 0
             largest = 0.0
             likeliest = 0.0
@@ -403,8 +409,7 @@ def coarse_inside(tables, rules, chart, boolean, beam):
                 shift = 0 if boolean else math.frexp(largest)[1]
                 factor = power_of_two(-shift)
                 exponent[span] = 0 if boolean else reference + shift
-                for c in range(rights.shape[1]):
-                    rights[span, c] = 0.0
+                rights[span] = 0.0
                 for t in range(n_some):
                     a = some[t]
                     x = row[a]

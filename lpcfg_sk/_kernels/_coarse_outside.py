@@ -51,6 +51,38 @@ class CoarseOutside(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
+def _pass_to_word(word, rest, rules, chart, reference, above, out):
+    """Pass outside values on to a word and a wider span beside it.
+
+    Parameters
+    ----------
+    word, rest : int
+        The word and the span.
+    rules : WordRules
+        Rules of the words.
+    chart : CoarseChart
+        Inside values.
+    reference : int
+        Exponent of the span that both form.
+    above : ndarray of float64, shape (n_wide,)
+        Outside values of the labels of that span.
+    out : CoarseOutside
+        Added to.
+    """
+    exponent, label, value = chart.exponent, chart.label, chart.value
+    begin, parent, tag, weight = rules
+    beta, leaf_mass = out.item, out.leaf_mass
+    if chart.alive[word] and chart.alive[rest]:
+        factor = power_of_two(exponent[word] + exponent[rest] - reference)
+        for t in range(chart.offset[rest], chart.offset[rest + 1]):
+            for q in range(begin[word, label[t]], begin[word, label[t] + 1]):
+                if above[parent[q]] > 0.0:
+                    x = factor * above[parent[q]] * weight[q]
+                    beta[t] += x
+                    leaf_mass[word, tag[q]] += x * value[t]
+
+
+@njit(nogil=True, cache=True)
 def coarse_outside(tables, rules, chart, boolean, floor, root, out):
     """Fill the outside values of all items from those of the root.
 
@@ -128,29 +160,9 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
                         leaf_mass[i + 1, pp.child[q]] += y
             else:
                 rest = span_index(i + 1, j, n)
-                if alive[i] and alive[rest]:
-                    factor = power_of_two(exponent[i] + exponent[rest] - exponent[span])
-                    begin, parent, tag, weight = first
-                    for t in range(offset[rest], offset[rest + 1]):
-                        for q in range(begin[i, label[t]], begin[i, label[t] + 1]):
-                            if above[parent[q]] > 0.0:
-                                x = factor * above[parent[q]] * weight[q]
-                                beta[t] += x
-                                leaf_mass[i, tag[q]] += x * value[t]
+                _pass_to_word(i, rest, first, chart, exponent[span], above, out)
                 rest = span_index(i, j - 1, n)
-                if alive[j - 1] and alive[rest]:
-                    factor = power_of_two(
-                        exponent[j - 1] + exponent[rest] - exponent[span]
-                    )
-                    begin, parent, tag, weight = last
-                    for t in range(offset[rest], offset[rest + 1]):
-                        for q in range(
-                            begin[j - 1, label[t]], begin[j - 1, label[t] + 1]
-                        ):
-                            if above[parent[q]] > 0.0:
-                                x = factor * above[parent[q]] * weight[q]
-                                beta[t] += x
-                                leaf_mass[j - 1, tag[q]] += x * value[t]
+                _pass_to_word(j - 1, rest, last, chart, exponent[span], above, out)
                 for k in range(i + 2, j - 1):
                     left, right = span_index(i, k, n), span_index(k, j, n)
                     if not (alive[left] and alive[right]):
@@ -169,8 +181,7 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
                 for b in range(n_left):
                     if active[b]:
                         active[b] = False
-                        for c in range(rights.shape[1]):
-                            weights[b, c] = 0.0
+                        weights[b] = 0.0
             for t in range(offset[span], offset[span + 1]):
                 above[label[t]] = 0.0
 

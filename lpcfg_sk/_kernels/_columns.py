@@ -128,8 +128,7 @@ def drop_traces(columns, trees, trace, pruned):
             pruned.start[node + n_kept] = begin
             pruned.stop[node + n_kept] = end
             n_kept += 1
-        for i in range(n_kept - 1, -1, -1):
-            pruned.size[node + i] = 1
+        pruned.size[node : node + n_kept] = 1
         for i in range(n_kept - 1, 0, -1):
             pruned.size[node + pruned.parent[node + i]] += pruned.size[node + i]
         node += n_kept

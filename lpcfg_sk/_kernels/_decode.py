@@ -6,8 +6,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_inside import edge_factor, set_references
+from lpcfg_sk._kernels._chart_inside import (
+    child_sizes,
+    edge_factor,
+    rescale_span,
+    set_references,
+)
 from lpcfg_sk._kernels._chart_spans import spans_of_width
+from lpcfg_sk._kernels._shared import set_row
 
 
 class TreeScores(NamedTuple):
@@ -114,34 +120,30 @@ def best_derivations(forest, n, scores, best, back):
 
 
 @njit(nogil=True, cache=True)
-def follow(forest, root, back, items, parent):
-    """Follow the best derivation of an item.
+def follow(left, right, root, nodes, parent):
+    """List a binary tree in preorder.
 
     Parameters
     ----------
-    forest : Forest
-        Items of the sentence.
+    left, right : ndarray of int, shape (n,)
+        Children of each node, -1 for a leaf.
     root : int
-        Item at the root.
-    back : ndarray of int64, shape (n_items,)
-        Edges of :func:`best_derivations`.
-    items, parent : ndarray of int32, shape (2n - 1,)
-        Filled with the items of the tree and their parents, in preorder.
+        Node at the root.
+    nodes, parent : ndarray of int32, shape (n_nodes,)
+        Filled with the nodes of the tree, and with the places of their parents.
     """
-    stack = np.empty((len(items) + 1, 2), dtype=np.int32)
+    stack = np.empty((len(nodes) + 1, 2), dtype=np.int32)
     stack[0, 0], stack[0, 1] = root, -1
     height = 1
     count = 0
     while height > 0:
         height -= 1
-        item = stack[height, 0]
-        items[count] = item
+        node = stack[height, 0]
+        nodes[count] = node
         parent[count] = stack[height, 1]
-        if back[item] >= 0:
-            stack[height, 0] = forest.edge_right[back[item]]
-            stack[height, 1] = count
-            stack[height + 1, 0] = forest.edge_left[back[item]]
-            stack[height + 1, 1] = count
+        if left[node] >= 0:
+            stack[height, 0], stack[height, 1] = right[node], count
+            stack[height + 1, 0], stack[height + 1, 1] = left[node], count
             height += 2
         count += 1
 
@@ -172,9 +174,7 @@ def viterbi(forest, n, tensors, best):
             size = 0
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
-                factor = edge_factor(
-                    forest, exponent, e, exponent[forest.group_span[g]]
-                )
+                factor = edge_factor(forest, exponent, e, g)
                 size = 0
                 for j in range(vector_offset[left], vector_offset[left + 1]):
                     x = factor * vectors[j]
@@ -193,17 +193,7 @@ def viterbi(forest, n, tensors, best):
                     vectors[h] = largest
                     at += size
         for span in spans_of_width(width, n):
-            begin = vector_offset[forest.item_offset[span]]
-            end = vector_offset[forest.item_offset[span + 1]]
-            largest_value = 0.0
-            for s in range(begin, end):
-                largest_value = max(largest_value, vectors[s])
-            if largest_value > 0.0:
-                shift = math.frexp(largest_value)[1]
-                for s in range(begin, end):
-                    vectors[s] = math.ldexp(vectors[s], -shift)
-                exponent[span] += shift
-            else:
+            if rescale_span(forest, span, best) == 0.0:
                 exponent[span] = 0
 
 
@@ -230,7 +220,7 @@ def follow_viterbi(forest, applications, tensors, best, root, root_state, nodes)
     rule_offset, binary = tensors.rule_offset, tensors.binary
     items, parent, states = nodes[0], nodes[1], nodes[2]
     stack = np.empty((len(items) + 1, 3), dtype=np.int64)
-    stack[0, 0], stack[0, 1], stack[0, 2] = root, root_state, -1
+    set_row(stack, 0, root, root_state, -1)
     height = 1
     count = 0
     while height > 0:
@@ -246,13 +236,10 @@ def follow_viterbi(forest, applications, tensors, best, root, root_state, nodes)
             if rule_offset[forest.app_rule[a]] < 0:
                 continue
             g = applications.group[a]
+            m_left, m_right = child_sizes(forest, g, vector_offset)
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
-                m_left = vector_offset[left + 1] - vector_offset[left]
-                m_right = vector_offset[right + 1] - vector_offset[right]
-                factor = edge_factor(
-                    forest, exponent, e, exponent[forest.group_span[g]]
-                )
+                factor = edge_factor(forest, exponent, e, g)
                 at = rule_offset[forest.app_rule[a]] + state * m_left * m_right
                 for j in range(m_left):
                     x = factor * vectors[vector_offset[left] + j]
@@ -263,12 +250,8 @@ def follow_viterbi(forest, applications, tensors, best, root, root_state, nodes)
                             largest = value
                             best_edge, best_left, best_right = e, j, k
         if best_edge >= 0:
-            stack[height, 0] = forest.edge_right[best_edge]
-            stack[height, 1] = best_right
-            stack[height, 2] = count
-            stack[height + 1, 0] = forest.edge_left[best_edge]
-            stack[height + 1, 1] = best_left
-            stack[height + 1, 2] = count
+            set_row(stack, height, forest.edge_right[best_edge], best_right, count)
+            set_row(stack, height + 1, forest.edge_left[best_edge], best_left, count)
             height += 2
         count += 1
 
@@ -297,9 +280,7 @@ def rule_marginals(forest, tensors, alpha, beta, hyper_offset, out):
     gathered = np.empty(tensors.largest)
     for g in range(len(forest.group_span)):
         first, last = forest.edge_offset[g], forest.edge_offset[g + 1]
-        left, right = forest.edge_left[first], forest.edge_right[first]
-        m_left = vector_offset[left + 1] - vector_offset[left]
-        m_right = vector_offset[right + 1] - vector_offset[right]
+        m_left, m_right = child_sizes(forest, g, vector_offset)
         size = m_left * m_right
         for a in range(forest.app_offset[g], forest.app_offset[g + 1]):
             at = rule_offset[forest.app_rule[a]]
@@ -322,9 +303,8 @@ def rule_marginals(forest, tensors, alpha, beta, hyper_offset, out):
                         row += gathered[s] * inside[vector_offset[right] + k]
                         s += 1
                     total += row * inside[vector_offset[left] + j]
-                out[hyper_offset[a] + e - first] = total * edge_factor(
-                    forest, exponent, e, exponent[forest.group_span[g]]
-                )
+                factor = edge_factor(forest, exponent, e, g)
+                out[hyper_offset[a] + e - first] = total * factor
 
 
 @njit(nogil=True, cache=True)

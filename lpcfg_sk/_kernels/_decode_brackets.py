@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_spans import span_count, span_index
+from lpcfg_sk._kernels._chart_spans import best_splits, span_count, span_index
+from lpcfg_sk._kernels._shared import set_row
 
 
 class BracketChains(NamedTuple):
@@ -121,25 +122,6 @@ def collect_brackets(n, item_offset, item_label, weight, chains, offset):
 
 
 @njit(nogil=True, cache=True)
-def _best_splits(n, gain, split):
-    """Fill the best split point of each span when spans contribute `gain`."""
-    best = gain.copy()
-    for width in range(2, n + 1):
-        for i in range(n - width + 1):
-            j = i + width
-            span = span_index(i, j, n)
-            top = -math.inf
-            # Where all sums are NaN, any split serves, but there has to be one.
-            split[span] = i + 1
-            for k in range(i + 1, j):
-                value = best[span_index(i, k, n)] + best[span_index(k, j, n)]
-                if value > top:
-                    top = value
-                    split[span] = k
-            best[span] += top
-
-
-@njit(nogil=True, cache=True)
 def bracket_tree(brackets, penalty, tag, nodes):
     """Build the tree that maximises the sum of ``weight - penalty`` over its brackets.
 
@@ -171,10 +153,9 @@ def bracket_tree(brackets, penalty, tag, nodes):
     for span in range(n_spans):
         for q in range(offset[span], offset[span + 1]):
             gain[span] += max(value[q] - penalty, 0.0)
-    split = np.zeros(n_spans, dtype=np.int32)
-    _best_splits(n, gain, split)
+    split = best_splits(n, gain)
     stack = np.empty((n + 1, 3), dtype=np.int32)
-    stack[0, 0], stack[0, 1], stack[0, 2] = 0, n, -1
+    set_row(stack, 0, 0, n, -1)
     height = 1
     count = 0
     while height > 0:
@@ -203,15 +184,13 @@ def bracket_tree(brackets, penalty, tag, nodes):
             count += 1
         for at in range(first, count):
             q = nodes[at, 4]
-            nodes[at, 0] = bracket[q] if q >= 0 else (0 if q == -1 else tag[i])
-            nodes[at, 1] = parent
-            nodes[at, 2] = i
+            label = bracket[q] if q >= 0 else (0 if q == -1 else tag[i])
+            set_row(nodes, at, label, parent, i)
             nodes[at, 3] = j
             parent = at
         if j - i > 1:
             k = split[span]
-            stack[height, 0], stack[height, 1], stack[height, 2] = k, j, parent
-            height += 1
-            stack[height, 0], stack[height, 1], stack[height, 2] = i, k, parent
-            height += 1
+            set_row(stack, height, k, j, parent)
+            set_row(stack, height + 1, i, k, parent)
+            height += 2
     return count

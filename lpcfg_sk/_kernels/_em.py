@@ -313,10 +313,7 @@ def complete_counts(layout, binary, counts, totals):
     for r in range(len(rule_parent)):
         begin = rule_offset[r]
         if len(binary):
-            tensor = binary[begin : rule_offset[r + 1]]
-            values = counts[begin : rule_offset[r + 1]]
-            for p in range(len(values)):
-                values[p] *= tensor[p]
+            counts[begin : rule_offset[r + 1]] *= binary[begin : rule_offset[r + 1]]
         n_pairs = shapes[r, 1] * shapes[r, 2]
         state = totals[state_offset[rule_parent[r]] :]
         for h in range(shapes[r, 0]):
@@ -371,27 +368,17 @@ def normalize_rules(layout, totals, smoothing, pooling, counts):
                     by_state[h] += of_row
                 total += by_state[h]
         if total > 0.0:
+            of_left = totals[state_offset[b] : state_offset[b + 1]]
+            of_right = totals[state_offset[c] : state_offset[c + 1]]
             _pool(by_state[:m], state, total, pooling)
-            _pool(
-                by_left[:n_left],
-                totals[state_offset[b] : state_offset[b + 1]],
-                total,
-                pooling,
-            )
-            _pool(
-                by_right[:n_right],
-                totals[state_offset[c] : state_offset[c + 1]],
-                total,
-                pooling,
-            )
+            _pool(by_left[:n_left], of_left, total, pooling)
+            _pool(by_right[:n_right], of_right, total, pooling)
         for h in range(m):
             if state[h] <= 0.0:
                 continue
             keep = 1.0 / state[h]
             if total == 0.0:
-                for j in range(n_left):
-                    for k in range(n_right):
-                        cube[h, j, k] *= keep
+                cube[h] *= keep
                 continue
             weight = smoothing * total * (by_state[h] / state[h])
             keep *= 1.0 - smoothing

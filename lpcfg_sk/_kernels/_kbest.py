@@ -10,6 +10,9 @@ import math
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._decode import follow
+from lpcfg_sk._kernels._shared import lengthened
+
 # Columns of the entries: item, edge (-1 for a leaf), entries of the children, next
 # entry of the item, and the children in the item's heap (a skew heap).
 _ITEM, _EDGE, _LEFT, _RIGHT, _NEXT, _HEAP_LEFT, _HEAP_RIGHT = range(7)
@@ -50,11 +53,7 @@ def _reserve(score, ids, length):
     """Return the entries, or longer copies where they have fewer places."""
     if length <= len(score):
         return score, ids
-    more_score = np.empty(2 * length)
-    more_ids = np.empty((2 * length, 7), dtype=np.int32)
-    more_score[: len(score)] = score
-    more_ids[: len(score)] = ids
-    return more_score, more_ids
+    return lengthened(score, 2 * length), lengthened(ids, 2 * length)
 
 
 @njit(nogil=True, cache=True)
@@ -72,13 +71,9 @@ def _set_entry(ids, entry, item, edge, left, right):
     left, right : int
         Entries of the children.
     """
-    ids[entry, _ITEM] = item
-    ids[entry, _EDGE] = edge
-    ids[entry, _LEFT] = left
-    ids[entry, _RIGHT] = right
-    ids[entry, _NEXT] = -1
-    ids[entry, _HEAP_LEFT] = -1
-    ids[entry, _HEAP_RIGHT] = -1
+    ids[entry, _ITEM], ids[entry, _EDGE] = item, edge
+    ids[entry, _LEFT], ids[entry, _RIGHT] = left, right
+    ids[entry, _NEXT] = ids[entry, _HEAP_LEFT] = ids[entry, _HEAP_RIGHT] = -1
 
 
 @njit(nogil=True, cache=True)
@@ -229,27 +224,9 @@ def k_best(forest, n, applications, scores, best, back, k):
                 pending[item] = True
             height -= 1
         at_root[top] = ids[at_root[top], _NEXT]
-    return tree_score[:n_trees], *_trees(n, ids, entries[:n_trees])
-
-
-@njit(nogil=True, cache=True)
-def _trees(n, ids, entries):
-    """Write out the items and parents of derivations, in preorder."""
-    items = np.empty((len(entries), 2 * n - 1), dtype=np.int32)
-    parents = np.empty((len(entries), 2 * n - 1), dtype=np.int32)
-    stack = np.empty((2 * n, 2), dtype=np.int32)
-    for t in range(len(entries)):
-        stack[0, 0], stack[0, 1] = entries[t], -1
-        height = 1
-        count = 0
-        while height > 0:
-            height -= 1
-            entry = stack[height, 0]
-            items[t, count] = ids[entry, _ITEM]
-            parents[t, count] = stack[height, 1]
-            if ids[entry, _EDGE] >= 0:
-                stack[height, 0], stack[height, 1] = ids[entry, _RIGHT], count
-                stack[height + 1, 0], stack[height + 1, 1] = ids[entry, _LEFT], count
-                height += 2
-            count += 1
-    return items, parents
+    items = np.empty((n_trees, 2 * n - 1), dtype=np.int32)
+    parents = np.empty((n_trees, 2 * n - 1), dtype=np.int32)
+    for t in range(n_trees):
+        follow(ids[:, _LEFT], ids[:, _RIGHT], entries[t], items[t], parents[t])
+        items[t] = ids[:, _ITEM][items[t]]
+    return tree_score[:n_trees], items, parents

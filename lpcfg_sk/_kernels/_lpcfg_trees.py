@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import REASSOC, rescale
+from lpcfg_sk._kernels._shared import REASSOC, lengthened, longest, rescale, set_row
 
 
 class ParsedTrees(NamedTuple):
@@ -133,6 +133,8 @@ def _inside_tree(trees, t, model, pairs, inside):
     size, label, rule = trees.size[lo:hi], trees.label[lo:hi], trees.rule[lo:hi]
     n_states, rule_offset, binary = model.n_states, model.rule_offset, model.binary
     lex_offset, lexical = model.lex_offset, model.lexical
+    if trees.top[t] < 0:
+        return -np.inf
     log_scale = 0.0
     for i in range(len(size) - 1, -1, -1):
         r = rule[i]
@@ -159,15 +161,6 @@ def _inside_tree(trees, t, model, pairs, inside):
 
 
 @njit(nogil=True, cache=True)
-def _longest(node_offsets, begin, end):
-    """Return the number of nodes of the largest of the trees begin..end-1."""
-    longest = 0
-    for t in range(begin, end):
-        longest = max(longest, node_offsets[t + 1] - node_offsets[t])
-    return longest
-
-
-@njit(nogil=True, cache=True)
 def tree_values(begin, end, trees, model):
     """Sign and log |value| of the trees begin..end-1 (figure 4).
 
@@ -190,11 +183,9 @@ def tree_values(begin, end, trees, model):
     signs = np.zeros(end - begin)
     logs = np.full(end - begin, -np.inf)
     width = model.n_states.max()
-    inside = np.empty((_longest(node_offsets, begin, end), width))
+    inside = np.empty((longest(node_offsets[begin : end + 1]), width))
     pairs = np.empty(width * width)
     for t in range(begin, end):
-        if top[t] < 0:
-            continue
         log_scale = _inside_tree(trees, t, model, pairs, inside)
         if log_scale == -np.inf:
             continue
@@ -235,13 +226,10 @@ def tree_posteriors(begin, end, trees, model):
     width = n_states.max()
     first = node_offsets[begin]
     posterior = np.zeros((node_offsets[end] - first, width))
-    longest = _longest(node_offsets, begin, end)
-    inside = np.empty((longest, width))
-    outside = np.empty((longest, width))
+    inside = np.empty((longest(node_offsets[begin : end + 1]), width))
+    outside = np.empty_like(inside)
     pairs = np.empty(width * width)
     for t in range(begin, end):
-        if top[t] < 0:
-            continue
         lo, hi = node_offsets[t], node_offsets[t + 1]
         log_scale = _inside_tree(trees, t, model, pairs, inside)
         if log_scale == -np.inf:
@@ -275,6 +263,10 @@ def tree_posteriors(begin, end, trees, model):
                 for h in range(m):
                     row[h] = inside[i, h] * outside[i, h] / total
     return posterior
+
+
+# Columns of drawn nodes.
+_SIZE, _PARENT, _WORD = 2, 3, 4
 
 
 class SamplingTables(NamedTuple):
@@ -328,14 +320,6 @@ def _draw(cumulative, u):
 
 
 @njit(nogil=True, cache=True)
-def _grown(array, length):
-    """Return the array with twice the room."""
-    out = np.empty(2 * len(array), dtype=array.dtype)
-    out[:length] = array[:length]
-    return out
-
-
-@njit(nogil=True, cache=True)
 def draw_trees(n, rng, max_nodes, tables):
     """Draw n trees, node by node in preorder.
 
@@ -352,8 +336,9 @@ def draw_trees(n, rng, max_nodes, tables):
 
     Returns
     -------
-    label, state, size, parent, word : ndarray of int32, shape (n_nodes,)
-        Columns of the nodes; the word is -1 at inner nodes.
+    nodes : ndarray of int32, shape (n_nodes, 5)
+        Label, state, size, parent and word of each node; the word is -1 at inner
+        nodes.
     offsets : ndarray of int64, shape (n + 1,)
         Offsets of the trees; the last one is negative if a tree grew beyond
         `max_nodes`.
@@ -363,12 +348,7 @@ def draw_trees(n, rng, max_nodes, tables):
     rule_left, rule_right = tables.rule_left, tables.rule_right
     rule_offset, binary = tables.rule_offset, tables.binary
     root_label, root_cumulative = tables.root_label, tables.root_cumulative
-    room = 1024
-    label = np.empty(room, dtype=np.int32)
-    state = np.empty(room, dtype=np.int32)
-    size = np.empty(room, dtype=np.int32)
-    parent = np.empty(room, dtype=np.int32)
-    word = np.empty(room, dtype=np.int32)
+    nodes = np.empty((1024, 5), dtype=np.int32)
     offsets = np.zeros(n + 1, dtype=np.int64)
     # Nodes to be drawn: label, state, parent.
     stack = np.empty((64, 3), dtype=np.int64)
@@ -380,58 +360,36 @@ def draw_trees(n, rng, max_nodes, tables):
         while pair >= n_states[root_label[k]]:
             pair -= n_states[root_label[k]]
             k += 1
-        stack[0, 0] = root_label[k]
-        stack[0, 1] = pair
-        stack[0, 2] = -1
+        set_row(stack, 0, root_label[k], pair, -1)
         depth = 1
         while depth > 0:
             depth -= 1
             a, h, above = stack[depth, 0], stack[depth, 1], stack[depth, 2]
             if total - first == max_nodes:
                 offsets[n] = -1
-                return label, state, size, parent, word, offsets
-            if total == len(label):
-                label = _grown(label, total)
-                state = _grown(state, total)
-                size = _grown(size, total)
-                parent = _grown(parent, total)
-                word = _grown(word, total)
+                return nodes, offsets
+            if total == len(nodes):
+                nodes = lengthened(nodes, 2 * total)
             i = total
             total += 1
-            label[i] = a
-            state[i] = h
-            size[i] = 1
-            parent[i] = above
-            word[i] = -1
+            set_row(nodes, i, a, h, 1)
+            nodes[i, _PARENT], nodes[i, _WORD] = above, -1
             s = state_offset[a] + h
             begin, end = choice_offset[s], choice_offset[s + 1]
             c = choice[begin + _draw(choice_total[begin:end], rng.random())]
             if c < 0:
-                word[i] = -1 - c
+                nodes[i, _WORD] = -1 - c
                 continue
             n_left = n_states[rule_left[c]]
             n_right = n_states[rule_right[c]]
             at = rule_offset[c] + h * n_left * n_right
             pair = _draw(np.cumsum(binary[at : at + n_left * n_right]), rng.random())
             if depth + 2 > len(stack):
-                wider = np.empty((2 * len(stack), 3), dtype=np.int64)
-                wider[:depth] = stack[:depth]
-                stack = wider
-            stack[depth, 0] = rule_right[c]
-            stack[depth, 1] = pair % n_right
-            stack[depth, 2] = i - first
-            stack[depth + 1, 0] = rule_left[c]
-            stack[depth + 1, 1] = pair // n_right
-            stack[depth + 1, 2] = i - first
+                stack = lengthened(stack, 2 * len(stack))
+            set_row(stack, depth, rule_right[c], pair % n_right, i - first)
+            set_row(stack, depth + 1, rule_left[c], pair // n_right, i - first)
             depth += 2
         for i in range(total - 1, first, -1):
-            size[first + parent[i]] += size[i]
+            nodes[first + nodes[i, _PARENT], _SIZE] += nodes[i, _SIZE]
         offsets[t + 1] = total
-    return (
-        label[:total],
-        state[:total],
-        size[:total],
-        parent[:total],
-        word[:total],
-        offsets,
-    )
+    return nodes[:total], offsets

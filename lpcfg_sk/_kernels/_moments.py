@@ -5,18 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = [
-    "RuleMeans",
-    "RuleNodes",
-    "RuleSums",
-    "active_columns",
-    "leaf_sums",
-    "local_rows",
-    "project_rows",
-    "rule_sums",
-    "smooth_rules",
-]
-
 #: Nodes whose products are formed before one matrix product takes them all.
 _BLOCK = 256
 
@@ -94,19 +82,10 @@ def active_columns(indptr, indices, rows, n_columns):
         The columns, increasing.
     """
     seen = np.zeros(n_columns, dtype=np.bool_)
-    n_seen = 0
     for i in rows:
         for e in range(indptr[i], indptr[i + 1]):
-            if not seen[indices[e]]:
-                seen[indices[e]] = True
-                n_seen += 1
-    columns = np.empty(n_seen, dtype=np.int64)
-    at = 0
-    for j in range(n_columns):
-        if seen[j]:
-            columns[at] = j
-            at += 1
-    return columns
+            seen[indices[e]] = True
+    return np.flatnonzero(seen)
 
 
 @njit(nogil=True, cache=True)

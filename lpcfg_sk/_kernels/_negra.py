@@ -11,24 +11,20 @@ from lpcfg_sk._kernels._scanner import (
     FAULTS,
     NO_CHILD,
     NO_LABEL,
-    NUL,
     POSITION,
     SEEN,
     STRAY_TEXT,
     TOO_DEEP,
     TREES,
     UNCLOSED,
-    UNDECODABLE,
+    byte_fault,
+    line_end,
     record_fault,
 )
 from lpcfg_sk._kernels._text import intern, invalid_byte, is_space
 
 #: Codes of faults that occur in this format only.
-FEW_FIELDS = 10
-BAD_PARENT = 11
-CYCLE = 12
-DISCONTINUOUS = 13
-DEFINED_TWICE = 14
+FEW_FIELDS, BAD_PARENT, CYCLE, DISCONTINUOUS, DEFINED_TWICE = range(10, 15)
 
 #: Indices into the state that lasts from block to block.
 LEMMA = 0  # whether words have a lemma (format 4)
@@ -37,25 +33,14 @@ STRAY = 2  # whether the last line was out of place
 STATE_SIZE = 3
 
 #: Columns of the rows of a sentence.
-_IS_NODE = 0
-_SYMBOL = 1
-_LABEL = 2
-_EDGE = 3
-_PARENT = 4  # symbol of the parent's number, later its row; -1 for the virtual root
-_PLACE = 5
-_OPENED = 6  # index of the node in the tree once it has one
+#: The parent is the symbol of its number, later its row; -1 for the virtual root.
+#: The last column is the index of the node in the tree once it has one.
+_IS_NODE, _SYMBOL, _LABEL, _EDGE, _PARENT, _PLACE, _OPENED = range(7)
 ROW_SIZE = 7
-_UNOPENED = -1
-_VISITED = -2
+_UNOPENED, _VISITED = -1, -2
 
-_OTHER = 0
-_BOS = 1
-_EOS = 2
-_BOT = 3
-_EOT = 4
-_FORMAT = 5
-_HASH = 35
-_PERCENT = 37
+_OTHER, _BOS, _EOS, _BOT, _EOT, _FORMAT = range(6)
+_HASH, _PERCENT = 35, 37
 
 
 class ScanSettings(NamedTuple):
@@ -119,23 +104,6 @@ class ScanOutput(NamedTuple):
     filled: np.ndarray
     edge: np.ndarray
     report: np.ndarray
-
-
-@njit(nogil=True, cache=True)
-def count_lines(text):
-    """Count the lines of a text, including a last one without a line end."""
-    lines = 1
-    for i in range(text.size):
-        if text[i] == 10:
-            lines += 1
-    return lines
-
-
-@njit(nogil=True, cache=True)
-def _line_end(text, position):
-    while position < text.size and text[position] != 10:
-        position += 1
-    return position
 
 
 @njit(nogil=True, cache=True)
@@ -211,7 +179,7 @@ def _parse_row(text, begin, stop, lemma, multiplier, symbols, row):
     """
     invalid = invalid_byte(text, begin, stop)
     if invalid >= 0:
-        return (NUL if text[invalid] == 0 else UNDECODABLE), invalid
+        return byte_fault(text, invalid), invalid
     head, tail = _next_field(text, begin, stop)
     row[_PLACE] = head
     row[_OPENED] = _UNOPENED
@@ -222,9 +190,8 @@ def _parse_row(text, begin, stop, lemma, multiplier, symbols, row):
     )
     if lemma:
         head, tail = _next_field(text, tail, stop)
-    head, tail = _next_field(text, tail, stop)
-    label_head, label_tail = head, tail
-    _, tail = _next_field(text, tail, stop)
+    label_head, label_tail = _next_field(text, tail, stop)
+    _, tail = _next_field(text, label_tail, stop)
     edge_head, edge_tail = _next_field(text, tail, stop)
     head, tail = _next_field(text, edge_tail, stop)
     if head == tail:
@@ -242,20 +209,17 @@ def _parse_row(text, begin, stop, lemma, multiplier, symbols, row):
 @njit(nogil=True, cache=True)
 def _number_rows(rows, n_rows, row_of):
     """Replace the symbols of parents by rows; return a fault's code and row."""
-    code = 0
-    bad = 0
+    code = bad = 0
     for r in range(n_rows):
         if rows[r, _IS_NODE]:
             if row_of[rows[r, _SYMBOL]] >= 0 and code == 0:
-                code = DEFINED_TWICE
-                bad = r
+                code, bad = DEFINED_TWICE, r
             row_of[rows[r, _SYMBOL]] = r
     for r in range(n_rows):
         if rows[r, _PARENT] >= 0:
             rows[r, _PARENT] = row_of[rows[r, _PARENT]]
             if rows[r, _PARENT] < 0 and code == 0:
-                code = BAD_PARENT
-                bad = r
+                code, bad = BAD_PARENT, r
     for r in range(n_rows):
         if rows[r, _IS_NODE]:
             row_of[rows[r, _SYMBOL]] = -1
@@ -294,8 +258,7 @@ def _write_tree(scratch, n_rows, settings, columns, edge, node, word):
     rows, _, path = scratch
     _, max_depth, root, no_edge, _ = settings
     label, size, parent, start, stop = columns[:5]
-    n_roots = 0
-    words = 0
+    n_roots = words = 0
     root_edge = no_edge
     for r in range(n_rows):
         words += 1 - rows[r, _IS_NODE]
@@ -305,9 +268,7 @@ def _write_tree(scratch, n_rows, settings, columns, edge, node, word):
     if words == 0:
         return EMPTY, 0, 0, 0
     current = -1
-    n_nodes = 0
-    n_words = 0
-    depth = 0
+    n_nodes = n_words = depth = 0
     # The virtual root is a node unless the sentence names its root.
     if n_roots != 1 or root_edge != root:
         label[node] = root
@@ -316,8 +277,7 @@ def _write_tree(scratch, n_rows, settings, columns, edge, node, word):
         start[node] = 0
         stop[node] = -1
         current = 0
-        n_nodes = 1
-        depth = 1
+        n_nodes = depth = 1
     base = current
     for r in range(n_rows):
         if rows[r, _IS_NODE]:
@@ -402,17 +362,11 @@ def scan_negra(text, final, settings, symbols, scratch, state, output):
     rows = scratch.rows
     columns, filled, edge, report = output
     report[:] = 0
-    trees = filled[0]
-    node = filled[1]
-    word = filled[2]
-    n_rows = 0
+    trees, node, word = filled[0], filled[1], filled[2]
+    n_rows = fault = place = sentence = position = 0
     inside = False
-    fault = 0
-    place = 0
-    sentence = 0
-    position = 0
     while position < text.size and (skip or report[FAULTS] == 0):
-        stop = _line_end(text, position)
+        stop = line_end(text, position)
         if stop == text.size and not final:
             break
         head, tail = _next_field(text, position, stop)
@@ -421,8 +375,7 @@ def scan_negra(text, final, settings, symbols, scratch, state, output):
             # A fault is counted at the end of its sentence, so that a sentence that
             # the end of a block cuts off is not counted twice.
             if fault == 0:
-                fault = UNCLOSED
-                place = sentence
+                fault, place = UNCLOSED, sentence
             record_fault(report, fault, place, report[SEEN])
         if keyword == _BOS:
             inside = True
@@ -432,16 +385,13 @@ def scan_negra(text, final, settings, symbols, scratch, state, output):
             n_rows = 0
             report[SEEN] += 1
         elif inside and keyword == _EOS:
-            nodes = 0
-            words = 0
-            bad = 0
+            nodes = words = 0
             if fault == 0:
                 fault, bad = _number_rows(rows, n_rows, scratch.row_of)
-                place = rows[bad, _PLACE] if n_rows > 0 else sentence
-            if fault == 0:
-                fault, bad, nodes, words = _write_tree(
-                    scratch, n_rows, settings, columns, edge, node, word
-                )
+                if fault == 0:
+                    fault, bad, nodes, words = _write_tree(
+                        scratch, n_rows, settings, columns, edge, node, word
+                    )
                 place = rows[bad, _PLACE] if n_rows > 0 else sentence
             if fault == 0:
                 report[TREES] += 1
@@ -474,12 +424,9 @@ def scan_negra(text, final, settings, symbols, scratch, state, output):
         report[POSITION] = sentence if inside else position
     if inside and final and (skip or report[FAULTS] == 0):
         if fault == 0:
-            fault = UNCLOSED
-            place = sentence
+            fault, place = UNCLOSED, sentence
         record_fault(report, fault, place, report[SEEN])
         report[POSITION] = text.size
     elif inside and not final:
         report[SEEN] -= 1
-    filled[0] = trees
-    filled[1] = node
-    filled[2] = word
+    filled[0], filled[1], filled[2] = trees, node, word

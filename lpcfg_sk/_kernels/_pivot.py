@@ -14,6 +14,31 @@ _BLOCK = 64
 
 
 @njit(nogil=True, cache=True, fastmath=REASSOC)
+def _start(G, b, x, gradient):
+    """Put all weight on the best vertex, and return it.
+
+    Parameters
+    ----------
+    G : ndarray of float64, shape (m, m)
+        Gram matrix of the vertices.
+    b : ndarray of float64, shape (m,)
+        Products of the point with the vertices.
+    x, gradient : ndarray of float64, shape (m,)
+        Overwritten by the weights and the gradient.
+    """
+    best = 0
+    for i in range(1, len(b)):
+        if 0.5 * G[i, i] - b[i] < 0.5 * G[best, best] - b[best]:
+            best = i
+    x[:] = 0.0
+    x[best] = 1.0
+    line = G[best]
+    for i in range(len(b)):
+        gradient[i] = line[i] - b[i]
+    return best
+
+
+@njit(nogil=True, cache=True, fastmath=REASSOC)
 def frank_wolfe(G, B, tol, max_iter, out):
     """Frank-Wolfe with exact line search for each row of B, from the best vertex.
 
@@ -41,15 +66,7 @@ def frank_wolfe(G, B, tol, max_iter, out):
     for row in range(B.shape[0]):
         b = B[row]
         x = out[row]
-        x[:] = 0.0
-        best = 0
-        for i in range(1, m):
-            if 0.5 * G[i, i] - b[i] < 0.5 * G[best, best] - b[best]:
-                best = i
-        x[best] = 1.0
-        line = G[best]
-        for i in range(m):
-            gradient[i] = line[i] - b[i]
+        _start(G, b, x, gradient)
         gap = np.inf
         for _ in range(max_iter):
             best = 0
@@ -105,25 +122,14 @@ def pairwise(G, B, tol, max_iter, out):
     m = G.shape[0]
     gradient = np.empty(m)
     support = np.empty(m, np.int64)
-    diagonal = np.empty(m)
-    for i in range(m):
-        diagonal[i] = G[i, i]
+    diagonal = np.diag(G).copy()
     floor = 1e-14 * np.max(diagonal)
     worst = 0.0
     for row in range(B.shape[0]):
         b = B[row]
         x = out[row]
-        x[:] = 0.0
-        best = 0
-        for i in range(1, m):
-            if 0.5 * diagonal[i] - b[i] < 0.5 * diagonal[best] - b[best]:
-                best = i
-        x[best] = 1.0
-        support[0] = best
+        support[0] = _start(G, b, x, gradient)
         n_support = 1
-        line = G[best]
-        for i in range(m):
-            gradient[i] = line[i] - b[i]
         gap = np.inf
         for _ in range(max_iter):
             low = 0
@@ -269,12 +275,6 @@ def rule_mixture(outside, left, right, weight, start, tol, max_iter):
         gap = gradient.max() / mass - 1.0
         if gap <= tol or n_iter == max_iter:
             return t, n_iter, gap
-        total = 0.0
-        for h in range(t.shape[0]):
-            for j in range(t.shape[1]):
-                t[h, j] *= gradient[h, j]
-                total += t[h, j]
-        for h in range(t.shape[0]):
-            for j in range(t.shape[1]):
-                t[h, j] /= total
+        t *= gradient
+        t /= t.sum()
         n_iter += 1

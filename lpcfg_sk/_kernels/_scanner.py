@@ -23,19 +23,11 @@ FAULT_TREE = 6  # number of trees begun up to the first fault
 REPORT_SIZE = 7
 
 #: Codes of faults.
-UNCLOSED = 1
-STRAY_CLOSE = 2
-STRAY_TEXT = 3
-EMPTY = 4
-NO_CHILD = 5
-NO_LABEL = 6
-NUL = 7
-UNDECODABLE = 8
-TOO_DEEP = 9
+UNCLOSED, STRAY_CLOSE, STRAY_TEXT, EMPTY, NO_CHILD = range(1, 6)
+NO_LABEL, NUL, UNDECODABLE, TOO_DEEP = range(6, 10)
 
-_NEWLINE = 10
-_OPEN = 40
-_CLOSE = 41
+_NEWLINE, _OPEN, _CLOSE = 10, 40, 41
+_BYTE_ORDER_MARK = np.frombuffer(b"\xef\xbb\xbf", dtype=np.uint8)
 
 
 class ScanSettings(NamedTuple):
@@ -127,23 +119,24 @@ def unmatched_brackets(text, begin):
 
 
 @njit(nogil=True, cache=True)
+def line_end(text, position):
+    """Return where the line at a position ends."""
+    while position < text.size and text[position] != _NEWLINE:
+        position += 1
+    return position
+
+
+@njit(nogil=True, cache=True)
 def _next_tree_line(text, position, margin):
     """Return the next "(" that is first on its line, indented by at most ``margin``."""
     while position < text.size:
-        if text[position] != _NEWLINE:
-            position += 1
-            continue
-        position += 1
-        first = position
+        first = position = line_end(text, position) + 1
         while position < text.size and (text[position] == 32 or text[position] == 9):
             position += 1
-        if (
-            position < text.size
-            and text[position] == _OPEN
-            and position - first <= margin
-        ):
+        indented = position - first <= margin
+        if indented and position < text.size and text[position] == _OPEN:
             return position
-    return position
+    return text.size
 
 
 @njit(nogil=True, cache=True)
@@ -154,16 +147,6 @@ def _starts_with(text, position, prefix):
     while same < prefix.size and text[position + same] == prefix[same]:
         same += 1
     return same == prefix.size
-
-
-@njit(nogil=True, cache=True)
-def _is_byte_order_mark(text, position):
-    return (
-        position + 3 <= text.size
-        and text[position] == 239
-        and text[position + 1] == 187
-        and text[position + 2] == 191
-    )
 
 
 @njit(nogil=True, cache=True)
@@ -218,14 +201,13 @@ def _next_tree(text, position, final, skip, comment, report):
             position += 1
         elif not final and position + max(3, comment.size) > text.size:
             return (position if stray < 0 else stray), False
-        elif _is_byte_order_mark(text, position):
+        elif _starts_with(text, position, _BYTE_ORDER_MARK):
             position += 3
         elif (stray < 0 or is_space(text[position - 1])) and _starts_with(
             text, position, comment
         ):
             begin = position
-            while position < text.size and text[position] != _NEWLINE:
-                position += 1
+            position = line_end(text, position)
             if position == text.size and not final:
                 return (begin if stray < 0 else stray), False
         else:
@@ -241,12 +223,17 @@ def _next_tree(text, position, final, skip, comment, report):
         if code == STRAY_TEXT:
             _, _, invalid = _token(text, stray, 0)
             if invalid >= 0:
-                stray = invalid
-                code = NUL if text[invalid] == 0 else UNDECODABLE
+                stray, code = invalid, byte_fault(text, invalid)
         record_fault(report, code, stray, report[SEEN] + 1)
         if not skip:
             return position, False
     return position, position < text.size
+
+
+@njit(nogil=True, cache=True)
+def byte_fault(text, position):
+    """Return the code of the fault that an invalid byte is."""
+    return NUL if text[position] == 0 else UNDECODABLE
 
 
 @njit(nogil=True, cache=True)
@@ -299,9 +286,7 @@ def scan_trees(text, begin, final, unclosed, settings, symbols, output):
     report[:] = 0
     position = begin
     known = 0
-    trees = filled[0]
-    first = filled[1]
-    token_first = filled[2]
+    trees, first, token_first = filled[0], filled[1], filled[2]
     while True:
         position, more = _next_tree(text, position, final, skip, comment, report)
         report[POSITION] = position
@@ -315,10 +300,7 @@ def scan_trees(text, begin, final, unclosed, settings, symbols, output):
             position = _next_tree_line(text, position, margin)
             continue
         current = -1
-        depth = 0
-        n_nodes = 0
-        n_tokens = 0
-        fault = 0
+        depth = n_nodes = n_tokens = fault = 0
         place = position
         while position < text.size:
             byte = text[position]
@@ -341,8 +323,7 @@ def scan_trees(text, begin, final, unclosed, settings, symbols, output):
             waiting = n_nodes > 0 and last == first + current and stop[last] >= 0
             if byte == _CLOSE:
                 if current == n_nodes - 1 and not waiting:
-                    fault = NO_CHILD
-                    place = position
+                    fault, place = NO_CHILD, position
                     continue
                 position += 1
                 depth -= 1
@@ -372,17 +353,13 @@ def scan_trees(text, begin, final, unclosed, settings, symbols, output):
                 # The end cuts the tree off, perhaps within a character.
                 position = tail
             elif invalid >= 0:
-                fault = NUL if text[invalid] == 0 else UNDECODABLE
-                place = invalid
+                fault, place = byte_fault(text, invalid), invalid
             elif opens and head == tail and text[tail] == _CLOSE:
-                fault = EMPTY
-                place = position
+                fault, place = EMPTY, position
             elif opens and head == tail and current >= 0:
-                fault = NO_LABEL
-                place = position
+                fault, place = NO_LABEL, position
             elif opens and depth == max_depth:
-                fault = TOO_DEEP
-                place = position
+                fault, place = TOO_DEEP, position
             else:
                 symbol = root
                 if head < tail:
@@ -429,6 +406,4 @@ def scan_trees(text, begin, final, unclosed, settings, symbols, output):
             report[POSITION] = position
         else:
             break
-    filled[0] = trees
-    filled[1] = first
-    filled[2] = token_first
+    filled[0], filled[1], filled[2] = trees, first, token_first

@@ -15,6 +15,7 @@ def rescale(vector):
     for h in range(len(vector)):
         largest = max(largest, abs(vector[h]))
     if largest > 0.0:
+        # A subnormal maximum has no reciprocal.
         for h in range(len(vector)):
             vector[h] /= largest
     return largest
@@ -39,11 +40,11 @@ def longest(offsets):
 
 @njit(nogil=True, cache=True)
 def set_row(table, row, first, second, third):
-    """Write a row of three columns.
+    """Write the first three columns of a row.
 
     Parameters
     ----------
-    table : ndarray of int, shape (n_rows, 3)
+    table : ndarray of int, shape (n_rows, at least 3)
         Written to.
     row : int
         Which row.

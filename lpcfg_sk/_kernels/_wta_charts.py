@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_spans import span_index
-from lpcfg_sk._kernels._shared import REASSOC
+from lpcfg_sk._kernels._chart_spans import best_splits, span_index
+from lpcfg_sk._kernels._shared import REASSOC, rescale
 
 
 class SpanFeatures(NamedTuple):
@@ -84,14 +84,8 @@ def rescale_rows(rows, log_scale):
         Logarithm of the factor taken out of each row so far; -inf for a zero row.
     """
     for m in range(rows.shape[0]):
-        row = rows[m]
-        largest = 0.0
-        for j in range(row.size):
-            largest = max(largest, abs(row[j]))
+        largest = rescale(rows[m])
         if largest > 0.0:
-            # A subnormal maximum has no reciprocal.
-            for j in range(row.size):
-                row[j] /= largest
             log_scale[m] += np.log(largest)
         else:
             log_scale[m] = -np.inf
@@ -272,22 +266,9 @@ def best_bracketing(length, gain):
         The nodes of the tree in preorder: nodes of the subtree, parent (-1 for
         the root) and span.
     """
-    best = np.zeros(gain.size)
-    best_width = np.zeros(gain.size, dtype=np.int32)
-    for width in range(2, length + 1):
-        for i in range(length - width + 1):
-            largest = -np.inf
-            left_width = 1
-            for u in range(1, width):
-                left = span_index(i, i + u, length)
-                right = span_index(i + u, i + width, length)
-                value = best[left] + best[right]
-                if value > largest:
-                    largest = value
-                    left_width = u
-            span = span_index(i, i + width, length)
-            best[span] = largest + gain[span]
-            best_width[span] = left_width
+    gain = gain.copy()
+    gain[:length] = 0.0
+    split = best_splits(length, gain)
     n_nodes = 2 * length - 1
     size = np.empty(n_nodes, dtype=np.int32)
     parent = np.empty(n_nodes, dtype=np.int32)
@@ -300,7 +281,7 @@ def best_bracketing(length, gain):
     for v in range(n_nodes):
         width = stop[v] - start[v]
         if width > 1:
-            u = best_width[span_index(start[v], stop[v], length)]
+            u = split[span_index(start[v], stop[v], length)] - start[v]
             a = v + 1
             b = v + 2 * u
             size[a] = 2 * u - 1

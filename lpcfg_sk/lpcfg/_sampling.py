@@ -105,7 +105,7 @@ def sample_trees(grammar, n, random_state, max_nodes):
         root_label=a.root_label,
         root_cumulative=np.cumsum(a.root),
     )
-    label, state, size, parent, word, bounds = draw_trees(
+    nodes, bounds = draw_trees(
         int(n), np.random.Generator(np.random.PCG64(seed)), int(max_nodes), tables
     )
     if bounds[-1] < 0:
@@ -114,6 +114,7 @@ def sample_trees(grammar, n, random_state, max_nodes):
             "grammar may be infinitely large. Sample with a larger max_nodes if they "
             "are not."
         )
+    label, state, size, parent, word = np.ascontiguousarray(nodes.T)
     return _treebank(grammar, label, size, parent, word, bounds), state
 
 

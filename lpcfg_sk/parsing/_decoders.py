@@ -208,7 +208,10 @@ def best_tree(chart, scores):
     if not len(totals) or not np.max(totals) > -np.inf:
         return None
     items, parent = np.empty((2, 2 * n - 1), dtype=np.int32)
-    kernel.follow(forest, first + int(np.argmax(totals)), back, items, parent)
+    # A leaf has the edge -1, which is the last one.
+    left = np.append(forest.edge_left, -1)[back]
+    right = np.append(forest.edge_right, -1)[back]
+    kernel.follow(left, right, first + int(np.argmax(totals)), items, parent)
     return items, parent
 
 
