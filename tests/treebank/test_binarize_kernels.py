@@ -99,15 +99,16 @@ def test_kernels_take_read_only_and_empty_arrays():
 
 
 def test_pairs_keep_their_numbers_when_the_table_grows():
-    keys = np.empty(2, dtype=np.int64)
-    slots = np.full(8, -1, dtype=np.int32)
-    count = 0
+    table = kernel._PairTable(
+        keys=np.empty(2, dtype=np.int64), slots=np.full(8, -1, dtype=np.int32), count=0
+    )
     numbers = {}
     rng = np.random.default_rng(0)
     for first, second in rng.integers(-6, 60, size=(3000, 2)).tolist():
         pair = (first, abs(second))
-        number, keys, slots, count = kernel._pair(keys, slots, count, *pair)
+        number, table = kernel._pair(table, *pair)
         assert numbers.setdefault(pair, number) == number
+    keys, count = table.keys, table.count
     assert sorted(numbers.values()) == list(range(len(numbers))) == list(range(count))
     for (first, second), number in numbers.items():
         assert keys[number] >> 32 == first
