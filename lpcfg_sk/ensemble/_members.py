@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from lpcfg_sk.parsing import BracketTable, flat_brackets
+from lpcfg_sk.parsing import BracketTable
 
 __all__ = ["Electorate", "group_members", "prepare", "unfrozen"]
 
@@ -82,33 +82,12 @@ class MemberGroup:
 
         Returns
         -------
-        charts : GroupCharts
+        charts : list of SentenceCharts
         """
         X = X.unparsed()
         for _, step in self._steps:
             X = step.transform(X)
-        return GroupCharts(self, X, quick=quick)
-
-
-class GroupCharts:
-    """Charts of a treebank under all members of a group."""
-
-    def __init__(self, group, treebank, *, quick=False):
-        self.numbers = group.numbers
-        self.parsers = group.parsers
-        self.charts = [parser.charts(treebank, quick=quick) for parser in self.parsers]
-
-    def brackets(self, row):
-        """Yield (member number, its brackets or None where it has no parse)."""
-        pruned = self.charts[0].pruned(row)
-        for number, parser, charts in zip(
-            self.numbers, self.parsers, self.charts, strict=True
-        ):
-            yield number, parser.bracket_marginals(charts, row, pruned=pruned)
-
-    def flat_tree(self, row):
-        """Nodes of a flat tree, in the numbering of the first member."""
-        return flat_brackets(self.parsers[0].brackets, *self.charts[0].last_resort(row))
+        return [parser.charts(X, quick=quick) for parser in self.parsers]
 
 
 def group_members(estimators):
