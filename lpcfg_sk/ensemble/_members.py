@@ -137,12 +137,10 @@ class Electorate:
     def __init__(self, estimators):
         self._made_of = _parts(estimators)
         self.groups = group_members(estimators)
-        members = [
-            (number, parser.brackets)
-            for group in self.groups
-            for number, parser in zip(group.numbers, group.parsers, strict=True)
-        ]
-        tables = [table for _, table in sorted(members, key=lambda member: member[0])]
+        parsers = {}
+        for group in self.groups:
+            parsers.update(zip(group.numbers, group.parsers, strict=True))
+        tables = [parsers[number].brackets for number in sorted(parsers)]
         names, tags = {}, {}
         self.brackets, self.tags = [], []
         for table in tables:

@@ -168,10 +168,10 @@ class VotingParser(ParserMixin, _BaseComposition):
         fitted = {name: unfrozen(est) for name, est in members}
         if fresh:
             X = check_treebank(X, estimator=self, parsed=True)
-            weight = (
-                None if sample_weight is None else check_sample_weight(sample_weight, X)
-            )
-            jobs = [(*part, weight) for part in prepare([est for _, est in fresh], X)]
+            weights = {}
+            if sample_weight is not None:
+                weights["sample_weight"] = check_sample_weight(sample_weight, X)
+            jobs = [(*part, weights) for part in prepare([est for _, est in fresh], X)]
             trained = map_chunks(_fit_learner, jobs, n_jobs=self.n_jobs)
             for (name, _), member in zip(fresh, trained, strict=True):
                 fitted[name] = member
@@ -384,11 +384,8 @@ class _Ballot:
         )
 
 
-def _fit_learner(steps, learner, treebank, sample_weight):
-    if sample_weight is None:
-        learner.fit(treebank)
-    else:
-        learner.fit(treebank, sample_weight=sample_weight)
+def _fit_learner(steps, learner, treebank, weights):
+    learner.fit(treebank, **weights)
     return Pipeline([*steps, ("learner", learner)]) if steps else learner
 
 

@@ -7,7 +7,6 @@ from sklearn.utils import check_random_state
 
 from lpcfg_sk._kernels._brackets_match import STATUS, VALID
 from lpcfg_sk.metrics._alignment import align_treebanks
-from lpcfg_sk.metrics._evalb_parameters import check_parameters
 from lpcfg_sk.metrics._parseval import COUNTS, is_parseval_frame
 
 _METRICS = ("f1", "recall", "precision", "complete_match", "tag_accuracy")
@@ -223,7 +222,6 @@ def _sums(gold, predicted, metric, params):
         numbers = {name: predicted[name].to_numpy() for name in COUNTS}
         valid = counted = predicted["status"].to_numpy() == VALID
     else:
-        params = check_parameters(params)
         counts = align_treebanks(gold, predicted, params, parsed=True).counts
         numbers = {name: counts[:, column] for name, column in COUNTS.items()}
         valid = counts[:, STATUS] == VALID

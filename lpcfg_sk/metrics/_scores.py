@@ -16,7 +16,6 @@ from lpcfg_sk._kernels._brackets_match import (
 )
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.metrics._alignment import align_treebanks
-from lpcfg_sk.metrics._evalb_parameters import check_parameters
 from lpcfg_sk.treebank import Treebank, check_sample_weight
 
 _ZERO = ("inf", "skip")
@@ -72,7 +71,6 @@ def bracket_counts(gold, predicted, params="collins"):
     [3 2]
     [3 0]
     """
-    params = check_parameters(params)
     counts = align_treebanks(gold, predicted, params, parsed=True).counts
     return BracketCounts(counts[:, MATCHED], counts[:, GOLD], counts[:, TEST])
 
@@ -151,7 +149,6 @@ def label_report(gold, predicted, params="collins"):
     S            1.0     1.0  1.000000        1          1
     VP           0.0     0.0  0.000000        1          0
     """
-    params = check_parameters(params)
     alignment = align_treebanks(gold, predicted, params, parsed=True)
     _, gold_state, test_state, gold_name, test_name, names = alignment
 
@@ -208,7 +205,6 @@ def length_report(gold, predicted, params="collins", *, edges=(10, 20, 30, 40)):
     0-1               1  1.0        2
     2-                1  1.0        3
     """
-    params = check_parameters(params)
     edges = np.asarray(edges, dtype=np.int64)
     if edges.ndim != 1 or (np.diff(edges) <= 0).any() or (edges < 0).any():
         raise ValueError(f"edges must be ascending lengths, got {edges.tolist()}")
