@@ -110,21 +110,19 @@ def tail_fit(treebank, *, held_out=None):
     frequency = _frequencies(treebank)
     mode = int(np.argmax(frequency))
     lengths = np.arange(mode + 1, len(frequency))
-    n_fitted = len(lengths) if held_out is not None else (len(lengths) + 1) // 2
-    if n_fitted < 2:
-        raise ValueError(
-            f"the tail of sentence lengths has {len(lengths)} points above its most "
-            f"frequent length {mode}; a fit needs at least "
-            f"{2 if held_out is not None else 3}"
-        )
     tail = frequency[lengths]
     if held_out is None:
         fitted = np.arange(len(lengths)) % 2 == 0
         unseen = np.where(fitted, np.nan, tail)
     else:
         fitted = np.ones(len(lengths), dtype=bool)
-        other = _frequencies(held_out)
-        unseen = np.pad(other, (0, len(frequency)))[lengths]
+        unseen = np.pad(_frequencies(held_out), (0, len(frequency)))[lengths]
+    if fitted.sum() < 2:
+        raise ValueError(
+            f"the tail of sentence lengths has {len(lengths)} points above its most "
+            f"frequent length {mode}; a fit needs at least "
+            f"{2 if held_out is not None else 3}"
+        )
     if np.count_nonzero(tail[fitted]) < 2:
         raise ValueError(
             "fewer than two lengths of the tail that is fitted occur in the treebank; "

@@ -215,7 +215,14 @@ class AggregateMarkovLM(BaseLanguageModel):
         self
         """
         X, weights = self._check_training_data(X, sample_weight)
-        self._check_prior()
+        if self.prior is not None and not (
+            len(self.prior) == 2
+            and all(isinstance(count, Real) and count >= 0 for count in self.prior)
+        ):
+            raise ValueError(
+                "prior must be None or a pair (alpha, beta) of non-negative "
+                f"pseudo-counts, got {self.prior!r}"
+            )
         rounds = validation = None
         if X_val is not None:
             validation = check_corpus(X_val, estimator=self)
@@ -248,17 +255,6 @@ class AggregateMarkovLM(BaseLanguageModel):
                 stacklevel=2,
             )
         return self
-
-    def _check_prior(self):
-        if self.prior is None:
-            return
-        if len(self.prior) != 2 or not all(
-            isinstance(count, Real) and count >= 0 for count in self.prior
-        ):
-            raise ValueError(
-                "prior must be None or a pair (alpha, beta) of non-negative "
-                f"pseudo-counts, got {self.prior!r}"
-            )
 
     def _estimate(self, X, weights, X_val, rounds=None):
         """Fit to X; the number of rounds is given, or chosen on X_val if any."""

@@ -45,9 +45,6 @@ class Side(NamedTuple):
     @classmethod
     def from_treebank(cls, treebank):
         parsed = treebank.is_parsed
-        word = treebank.token
-        if not parsed.all():
-            word = word[np.repeat(parsed, treebank.lengths)]
         return cls(
             treebank.node_offsets,
             treebank.label,
@@ -55,7 +52,7 @@ class Side(NamedTuple):
             treebank.start,
             treebank.stop,
             offsets(np.where(parsed, treebank.lengths, 0)),
-            word,
+            treebank.token[np.repeat(parsed, treebank.lengths)],
             treebank.labels.strings,
             treebank.tokens.strings,
         )

@@ -49,11 +49,6 @@ class Chart(NamedTuple):
     marginal: np.ndarray
 
     @property
-    def vectors(self):
-        """Inside vectors in the form that kernels read."""
-        return ItemVectors(self.vector_offset, self.inside, self.exponent)
-
-    @property
     def log_prob(self):
         """Log probability of the sentence; -inf where it is not positive."""
         if not self.total > 0.0:
