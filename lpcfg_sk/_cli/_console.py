@@ -25,16 +25,9 @@ def emit_table(table, *, as_json=False, index=True):
     for column in rounded.select_dtypes("number"):
         values = rounded[column].to_numpy(dtype=float, na_value=np.nan)
         whole = np.all(np.mod(values[~np.isnan(values)], 1) == 0)
-        rounded[column] = [_format_number(v, whole) for v in values]
+        style = ".0f" if whole else ".4g"
+        rounded[column] = ["" if np.isnan(v) else format(v, style) for v in values]
     emit(rounded.to_string(index=index))
-
-
-def _format_number(value, whole):
-    if np.isnan(value):
-        return ""
-    if whole:
-        return f"{value:.0f}"
-    return f"{value:.4g}"
 
 
 def watched():

@@ -25,7 +25,7 @@ def inspect(arguments):
     if not arguments.json:
         emit(f"{grammar}, {grammar.n_parameters} parameters")
         emit(f"steps: {', '.join(name for name, _ in parser.steps)}")
-    if min(grammar.arrays.binary.min(initial=0), grammar.arrays.lexical.min()) >= 0:
+    if not grammar.arrays.is_signed:
         table = state_table(parser, top=arguments.top)
         if not arguments.json:
             # A nonterminal of a binary grammar has either words or rules.

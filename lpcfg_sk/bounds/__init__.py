@@ -1,14 +1,5 @@
 """Sample-size and error bounds of the papers."""
 
-from lpcfg_sk.bounds._approximations import (
-    Boundedness,
-    Tightness,
-    boundedness,
-    entropy_bound,
-    hidden_variable_log_covering_number,
-    log_covering_number,
-    tightness,
-)
 from lpcfg_sk.bounds._distribution import (
     DistributionConstants,
     TailFit,
@@ -17,10 +8,17 @@ from lpcfg_sk.bounds._distribution import (
     tail_fit,
 )
 from lpcfg_sk.bounds._margin import (
+    Boundedness,
+    Tightness,
+    boundedness,
     deviation_probability,
+    entropy_bound,
+    hidden_variable_log_covering_number,
+    log_covering_number,
     margin_relative_deviation,
     margin_relative_sample_size,
     margin_sample_size,
+    tightness,
 )
 from lpcfg_sk.bounds._spectral import (
     moment_error,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize_scalar
 
+from lpcfg_sk.bounds._checks import between_0_and_1, not_negative
 from lpcfg_sk.cfg import CFG, rules_of_trees
 from lpcfg_sk.treebank import check_treebank
 
@@ -109,23 +110,19 @@ def tail_fit(treebank, *, held_out=None):
     frequency = _frequencies(treebank)
     mode = int(np.argmax(frequency))
     lengths = np.arange(mode + 1, len(frequency))
-    n_fitted = len(lengths) if held_out is not None else (len(lengths) + 1) // 2
-    if n_fitted < 2:
-        raise ValueError(
-            f"the tail of sentence lengths has {len(lengths)} points above its most "
-            f"frequent length {mode}; a fit needs at least "
-            f"{2 if held_out is not None else 3}"
-        )
     tail = frequency[lengths]
     if held_out is None:
         fitted = np.arange(len(lengths)) % 2 == 0
         unseen = np.where(fitted, np.nan, tail)
     else:
         fitted = np.ones(len(lengths), dtype=bool)
-        other = _frequencies(held_out)
-        unseen = np.zeros(len(lengths))
-        known = lengths < len(other)
-        unseen[known] = other[lengths[known]]
+        unseen = np.pad(_frequencies(held_out), (0, len(frequency)))[lengths]
+    if fitted.sum() < 2:
+        raise ValueError(
+            f"the tail of sentence lengths has {len(lengths)} points above its most "
+            f"frequent length {mode}; a fit needs at least "
+            f"{2 if held_out is not None else 3}"
+        )
     if np.count_nonzero(tail[fitted]) < 2:
         raise ValueError(
             "fewer than two lengths of the tail that is fitted occur in the treebank; "
@@ -197,8 +194,8 @@ def distribution_constants(treebank, grammar=None, *, r=None, derivations="sampl
     """
     if derivations not in ("sample", "grammar"):
         raise ValueError(f"derivations is 'sample' or 'grammar', got {derivations!r}")
-    if r is not None and not 0 < r < 1:
-        raise ValueError(f"r must lie strictly between 0 and 1, got {r}")
+    if r is not None:
+        between_0_and_1(r=r)
     treebank = check_treebank(treebank, estimator="distribution_constants", parsed=True)
     grammar = CFG.from_treebank(treebank) if grammar is None else grammar
     row, rule, derivable = rules_of_trees(grammar, treebank)
@@ -266,8 +263,7 @@ def count_derivations(grammar, max_length):
     >>> count_derivations(CFG.from_string("S -> S S | a"), 9)
     [0, 1, 0, 1, 0, 2, 0, 5, 0, 14]
     """
-    if max_length < 0:
-        raise ValueError(f"max_length must not be negative, got {max_length}")
+    not_negative(max_length=max_length)
     tables = grammar.tables()
     n_nonterminals = tables.n_nonterminals
     n_symbols = n_nonterminals + tables.n_terminals
@@ -350,14 +346,10 @@ def _decay(length, log_p):
 
 def _distinct(treebank, length):
     """Number of different trees by number of rules."""
-    counts = [0] * (int(length.max()) + 1)
-    seen = set()
+    distinct = {}
     for i in range(len(treebank)):
-        nodes = slice(treebank.node_offsets[i], treebank.node_offsets[i + 1])
-        tokens = slice(treebank.token_offsets[i], treebank.token_offsets[i + 1])
+        nodes = slice(*treebank.node_offsets[i : i + 2])
+        tokens = slice(*treebank.token_offsets[i : i + 2])
         columns = treebank.label[nodes], treebank.size[nodes], treebank.token[tokens]
-        key = tuple(column.tobytes() for column in columns)
-        if key not in seen:
-            seen.add(key)
-            counts[length[i]] += 1
-    return counts
+        distinct[tuple(column.tobytes() for column in columns)] = length[i]
+    return np.bincount(list(distinct.values()))

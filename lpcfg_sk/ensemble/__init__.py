@@ -1,6 +1,5 @@
 """Many grammars voting on brackets."""
 
-from lpcfg_sk.ensemble._presets import make_ensemble
-from lpcfg_sk.ensemble._voting import VotingParser
+from lpcfg_sk.ensemble._voting import VotingParser, make_ensemble
 
 __all__ = ["VotingParser", "make_ensemble"]

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from lpcfg_sk.parsing import BracketTable, flat_brackets
+from lpcfg_sk.parsing import BracketTable
 
 __all__ = ["Electorate", "group_members", "prepare", "unfrozen"]
 
@@ -82,33 +82,12 @@ class MemberGroup:
 
         Returns
         -------
-        charts : GroupCharts
+        charts : list of SentenceCharts
         """
         X = X.unparsed()
         for _, step in self._steps:
             X = step.transform(X)
-        return GroupCharts(self, X, quick=quick)
-
-
-class GroupCharts:
-    """Charts of a treebank under all members of a group."""
-
-    def __init__(self, group, treebank, *, quick=False):
-        self.numbers = group.numbers
-        self.parsers = group.parsers
-        self.charts = [parser.charts(treebank, quick=quick) for parser in self.parsers]
-
-    def brackets(self, row):
-        """Yield (member number, its brackets or None where it has no parse)."""
-        pruned = self.charts[0].pruned(row)
-        for number, parser, charts in zip(
-            self.numbers, self.parsers, self.charts, strict=True
-        ):
-            yield number, parser.bracket_marginals(charts, row, pruned=pruned)
-
-    def flat_tree(self, row):
-        """Nodes of a flat tree, in the numbering of the first member."""
-        return flat_brackets(self.parsers[0].brackets, *self.charts[0].last_resort(row))
+        return [parser.charts(X, quick=quick) for parser in self.parsers]
 
 
 def group_members(estimators):
@@ -158,12 +137,10 @@ class Electorate:
     def __init__(self, estimators):
         self._made_of = _parts(estimators)
         self.groups = group_members(estimators)
-        members = [
-            (number, parser.brackets)
-            for group in self.groups
-            for number, parser in zip(group.numbers, group.parsers, strict=True)
-        ]
-        tables = [table for _, table in sorted(members, key=lambda member: member[0])]
+        parsers = {}
+        for group in self.groups:
+            parsers.update(zip(group.numbers, group.parsers, strict=True))
+        tables = [parsers[number].brackets for number in sorted(parsers)]
         names, tags = {}, {}
         self.brackets, self.tags = [], []
         for table in tables:

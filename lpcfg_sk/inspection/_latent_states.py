@@ -132,8 +132,7 @@ def _readable(model):
     """Grammar of a model with readable states, and its pivots."""
     learner = model[-1] if isinstance(model, Pipeline) else model
     grammar = getattr(learner, "grammar_", learner)
-    arrays = grammar.arrays
-    if any((v < 0).any() for v in (arrays.binary, arrays.lexical, arrays.root)):
+    if grammar.arrays.is_signed:
         raise ValueError(
             "the states of a grammar with negative parameters have no meaning one by "
             "one: a spectral grammar is known up to an invertible transform only; use "

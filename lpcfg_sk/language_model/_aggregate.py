@@ -12,7 +12,7 @@ from lpcfg_sk.language_model._aggregate_training import (
     mixed_probabilities,
     train,
 )
-from lpcfg_sk.language_model._base import UNK, BaseLanguageModel, Events, check_corpus
+from lpcfg_sk.language_model._base import BaseLanguageModel, Events, check_corpus
 
 
 class AggregateMarkovLM(BaseLanguageModel):
@@ -215,7 +215,14 @@ class AggregateMarkovLM(BaseLanguageModel):
         self
         """
         X, weights = self._check_training_data(X, sample_weight)
-        self._check_prior()
+        if self.prior is not None and not (
+            len(self.prior) == 2
+            and all(isinstance(count, Real) and count >= 0 for count in self.prior)
+        ):
+            raise ValueError(
+                "prior must be None or a pair (alpha, beta) of non-negative "
+                f"pseudo-counts, got {self.prior!r}"
+            )
         rounds = validation = None
         if X_val is not None:
             validation = check_corpus(X_val, estimator=self)
@@ -228,7 +235,7 @@ class AggregateMarkovLM(BaseLanguageModel):
         model = self._estimate(X, weights, validation, rounds)
         # Held-out data is seen in the trial only.
         reported = model if rounds is None else trial
-        self.r_, self.s_, self.pi_ = model.r, model.s, model.pi
+        self.r_, self.s_, self.pi_ = model.parameters
         self.m_ = self.s_.shape[1]
         self.pivots_ = None
         if model.pivots is not None:
@@ -236,7 +243,9 @@ class AggregateMarkovLM(BaseLanguageModel):
         self.n_iter_, self.n_pivot_iter_ = model.n_iter, model.pivot_iter
         self.lower_bounds_ = np.array(model.lower_bounds)
         self.converged_ = reported.converged
-        self.validation_scores_ = reported.validation_scores
+        self.validation_scores_ = None
+        if reported.scores:
+            self.validation_scores_ = np.array([mean for _, mean in reported.scores])
         self.zero_fraction_ = reported.zero_fraction
         if not self.converged_ and self.max_iter > 0:
             warnings.warn(
@@ -246,17 +255,6 @@ class AggregateMarkovLM(BaseLanguageModel):
                 stacklevel=2,
             )
         return self
-
-    def _check_prior(self):
-        if self.prior is None:
-            return
-        if len(self.prior) != 2 or not all(
-            isinstance(count, Real) and count >= 0 for count in self.prior
-        ):
-            raise ValueError(
-                "prior must be None or a pair (alpha, beta) of non-negative "
-                f"pseudo-counts, got {self.prior!r}"
-            )
 
     def _estimate(self, X, weights, X_val, rounds=None):
         """Fit to X; the number of rounds is given, or chosen on X_val if any."""
@@ -279,18 +277,15 @@ class AggregateMarkovLM(BaseLanguageModel):
         self.unigram_ = counts.outcome_counts / counts.total
         held_out = None
         if X_val is not None:
-            held_out = self._encode(X_val)
-            if not self.score_unk:
-                known = held_out.outcome != UNK
-                held_out = Events(*(column[known] for column in held_out))
-            if not len(held_out.outcome):
-                held_out = None
+            events, scored = self._events(X_val)
+            if scored.any():
+                held_out = Events(*(column[scored] for column in events))
         return train(self, counts, held_out, rounds)
 
     def _probabilities(self, history, outcome):
-        context = np.where(history[:, 0] < 0, len(self.r_) - 1, history[:, 0])
+        words = history[:, 0], outcome
         return mixed_probabilities(
-            self.r_, self.s_, context, outcome, self.unigram_, self.unigram_weight
+            self.r_, self.s_, *words, self.unigram_, self.unigram_weight
         )
 
     def _distribution(self, history):

@@ -133,32 +133,19 @@ class BigramCounts:
 
 
 class Estimate(NamedTuple):
-    """A trained aggregate model and its history; fields as in the estimator."""
+    """Parameters (r, s, π) after the best round, and how training came to them.
 
-    r: np.ndarray
-    s: np.ndarray
-    pi: np.ndarray
-    pivots: np.ndarray | None
-    pivot_iter: int
+    Scores are those of held-out data before the first round and after each.
+    """
+
+    parameters: tuple
     n_iter: int
     converged: bool
     lower_bounds: list
-    validation_scores: np.ndarray | None
-    zero_fraction: float
-
-
-class _Parameters(NamedTuple):
-    r: np.ndarray
-    s: np.ndarray
-    pi: np.ndarray
-
-
-class _Rounds(NamedTuple):
-    parameters: _Parameters
-    n_rounds: int
-    converged: bool
-    bounds: list
     scores: list
+    pivots: np.ndarray | None = None
+    pivot_iter: int = 0
+    zero_fraction: float = np.nan
 
 
 def train(options, counts, held_out, rounds=None):
@@ -191,24 +178,15 @@ def train(options, counts, held_out, rounds=None):
         concave = training.run(
             start, options.pivot_max_iter - 1, pivot_rounds, update_outcomes=False
         )
-        start, pivot_iter = concave.parameters, concave.n_rounds + 1
+        start, pivot_iter = concave.parameters, concave.n_iter + 1
     else:
         start, plateau = training.start_from_unigram(random_state), _PLATEAU
     em = training.run(start, options.max_iter, em_rounds, plateau=plateau)
-    scores, zero_fraction = None, np.nan
+    em = em._replace(pivots=pivots, pivot_iter=pivot_iter)
     if em.scores:
-        scores = np.array([mean for _, mean in em.scores])
-        zero_fraction = -em.scores[em.n_rounds][0] / len(held_out.outcome)
-    return Estimate(
-        *em.parameters,
-        pivots=pivots,
-        pivot_iter=pivot_iter,
-        n_iter=em.n_rounds,
-        converged=em.converged,
-        lower_bounds=em.bounds,
-        validation_scores=scores,
-        zero_fraction=zero_fraction,
-    )
+        n_zero = -em.scores[em.n_iter][0]
+        em = em._replace(zero_fraction=n_zero / len(held_out.outcome))
+    return em
 
 
 class _Training:
@@ -238,7 +216,7 @@ class _Training:
 
     def _start(self, s, pi):
         r = np.tile(pi.astype(np.float32), (self.counts.matrix.shape[0], 1))
-        return _Parameters(r, s.astype(np.float32), pi)
+        return r, s.astype(np.float32), pi
 
     def step(self, parameters, *, update_outcomes):
         """New parameters, and the mean log likelihood of the old ones.
@@ -254,13 +232,12 @@ class _Training:
         r = _normalised_rows(contexts, self.alpha, pi)
         if update_outcomes:
             s = _normalised_columns(outcomes, self.beta, self.unigram, s)
-        return _Parameters(r, s, pi), log_likelihood / self.counts.total
+        return (r, s, pi), log_likelihood / self.counts.total
 
     def score(self, parameters):
         """Fewer impossible events first, then the mean log probability."""
         r, s, _ = parameters
         context, outcome = self.held_out.history[:, 0], self.held_out.outcome
-        context = np.where(context < 0, len(r) - 1, context)
         proba = mixed_probabilities(
             r, s, context, outcome, self.unigram, self.options.unigram_weight
         )
@@ -299,7 +276,7 @@ class _Training:
             if stop:
                 converged = True
                 break
-        return _Rounds(best_parameters, best, converged, bounds, scores)
+        return Estimate(best_parameters, best, converged, bounds, scores)
 
 
 def pivot_outcomes(options, counts, random_state):
@@ -350,7 +327,7 @@ def mixed_probabilities(r, s, context, outcome, unigram, unigram_weight):
     r, s : ndarray of float32
         Parameters of the model.
     context, outcome : ndarray of int
-        The two words of each event.
+        The two words of each event; a context of -1 is none.
     unigram : ndarray of shape (n_outcomes,)
         Distribution to mix in.
     unigram_weight : float
@@ -360,6 +337,7 @@ def mixed_probabilities(r, s, context, outcome, unigram, unigram_weight):
     -------
     proba : ndarray of float64, shape (n_events,)
     """
+    context = np.where(context < 0, len(r) - 1, context)
     proba = np.empty(len(outcome), np.float32)
     pair_probabilities(context, outcome, r, s, proba)
     proba = proba.astype(np.float64)

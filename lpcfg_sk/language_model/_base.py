@@ -18,6 +18,7 @@ from lpcfg_sk.treebank import check_sample_weight
 UNK = 0
 #: Id of the end of a sentence, in sentence mode.
 END = 1
+_END_TOKEN = "</s>"
 
 
 class Events(NamedTuple):
@@ -83,82 +84,6 @@ def check_corpus(X, *, estimator):
     return X
 
 
-def build_vocabulary(X, weights, *, min_count, unk_token, end_token):
-    """Outcomes of a language model, the commonest first.
-
-    Parameters
-    ----------
-    X : list of sequence of str
-        Training sentences.
-    weights : sequence of float, shape (n_sentences,)
-        How often each sentence counts.
-    min_count : int
-        Words seen less often are not kept.
-    unk_token : str
-        Name of the unknown word, always the first outcome.
-    end_token : str or None
-        Name of the end of a sentence, the second outcome, in sentence mode.
-
-    Returns
-    -------
-    list of str
-    """
-    counts = {}
-    for sentence, weight in zip(X, np.asarray(weights).tolist(), strict=True):
-        for word in sentence:
-            counts[word] = counts.get(word, 0) + weight
-    special = [unk_token] if end_token is None else [unk_token, end_token]
-    if end_token in counts:
-        raise ValueError(
-            f"the tokens contain {end_token!r}, which sentence mode adds by itself: "
-            "leave it out of X"
-        )
-    counts.pop(unk_token, None)
-    kept = [word for word, count in counts.items() if count >= min_count]
-    # The order of the text breaks ties, so the ids depend neither on hashing nor on
-    # whether a sentence is repeated or weighted.
-    kept.sort(key=lambda word: -counts[word])
-    return special + kept
-
-
-def encode(X, index, *, order, sentence_mode):
-    """Turn sentences into events.
-
-    Parameters
-    ----------
-    X : list of sequence of str
-        Sentences.
-    index : dict of str to int
-        Ids of the outcomes.
-    order : int
-        Length of the n-grams.
-    sentence_mode : bool
-        Whether sentences stand alone between boundaries, or follow one another in one
-        stream.
-
-    Returns
-    -------
-    Events
-    """
-    lengths = np.fromiter(map(len, X), np.int64, len(X))
-    get = index.get
-    tokens = np.fromiter(
-        (get(word, UNK) for word in chain.from_iterable(X)), np.int32, lengths.sum()
-    )
-    if sentence_mode:
-        # The end symbol of each sentence comes after its last token.
-        tokens = np.insert(tokens, np.cumsum(lengths), np.int32(END))
-        lengths = lengths + 1
-    before, first = (len(index), lengths) if sentence_mode else (-1, [len(tokens)])
-    position = np.arange(len(tokens)) - np.repeat(np.cumsum(first) - first, first)
-    history = np.empty((len(tokens), order - 1), np.int32)
-    for k in range(order - 1):
-        history[:, k] = np.roll(tokens, k + 1)
-        history[position <= k, k] = before
-    sample = np.repeat(np.arange(len(X), dtype=np.int32), lengths)
-    return Events(tokens, history, sample)
-
-
 class BaseLanguageModel(BaseEstimator):
     """Common base of models of words given earlier words.
 
@@ -173,33 +98,53 @@ class BaseLanguageModel(BaseEstimator):
         "unk_token": [str],
     }
 
-    _end_token = "</s>"
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags
 
-    def _encode(self, X):
-        return encode(
-            X,
-            self._index,
-            order=self._order,
-            sentence_mode=self.mode == "sentence",
-        )
-
     def _set_vocabulary(self, X, weights):
-        self.vocabulary_ = np.array(
-            build_vocabulary(
-                X,
-                weights,
-                min_count=self.min_count,
-                unk_token=self.unk_token,
-                end_token=self._end_token if self.mode == "sentence" else None,
-            ),
-            dtype=object,
-        )
+        """Choose the outcomes, the commonest first, each sentence by its weight."""
+        counts = {}
+        for sentence, weight in zip(X, weights.tolist(), strict=True):
+            for word in sentence:
+                counts[word] = counts.get(word, 0) + weight
+        special = [self.unk_token]
+        if self.mode == "sentence":
+            special.append(_END_TOKEN)
+            if _END_TOKEN in counts:
+                raise ValueError(
+                    f"the tokens contain {_END_TOKEN!r}, which sentence mode adds by "
+                    "itself: leave it out of X"
+                )
+        counts.pop(self.unk_token, None)
+        kept = [word for word, count in counts.items() if count >= self.min_count]
+        # The order of the text breaks ties, so the ids depend neither on hashing nor on
+        # whether a sentence is repeated or weighted.
+        kept.sort(key=lambda word: -counts[word])
+        self.vocabulary_ = np.array(special + kept, dtype=object)
         self._index = {word: i for i, word in enumerate(self.vocabulary_)}
+
+    def _encode(self, X):
+        """Turn sentences into events."""
+        lengths = np.fromiter(map(len, X), np.int64, len(X))
+        get = self._index.get
+        tokens = np.fromiter(
+            (get(word, UNK) for word in chain.from_iterable(X)), np.int32, lengths.sum()
+        )
+        before, first = -1, [len(tokens)]
+        if self.mode == "sentence":
+            # The end symbol of each sentence comes after its last token.
+            tokens = np.insert(tokens, np.cumsum(lengths), np.int32(END))
+            lengths = lengths + 1
+            before, first = len(self._index), lengths
+        position = np.arange(len(tokens)) - np.repeat(np.cumsum(first) - first, first)
+        history = np.empty((len(tokens), self._order - 1), np.int32)
+        for k in range(self._order - 1):
+            history[:, k] = np.roll(tokens, k + 1)
+            history[position <= k, k] = before
+        sample = np.repeat(np.arange(len(X), dtype=np.int32), lengths)
+        return Events(tokens, history, sample)
 
     def _check_training_data(self, X, sample_weight):
         """Sentences of positive weight, and their weights."""

@@ -201,15 +201,8 @@ class KneserNeyLM(BaseLanguageModel):
                 started = history_keys[keys // n_outcomes] % base == n_outcomes
                 counts = np.where(started & (n > 1), counts, distinct)
                 keys, counts = keys[counts > 0], counts[counts > 0]
-            levels.append(
-                NGramTable(
-                    history_keys,
-                    keys,
-                    counts,
-                    n_outcomes,
-                    self.discount == "modified",
-                )
-            )
+            table = (history_keys, keys, counts)
+            levels.append(NGramTable(*table, n_outcomes, self.discount == "modified"))
         return levels
 
     def _history_ids(self, history):

@@ -17,6 +17,7 @@ from lpcfg_sk._kernels._brackets_match import (
 )
 from lpcfg_sk._ragged import offsets, read_only
 from lpcfg_sk.exceptions import TreebankFormatError
+from lpcfg_sk.metrics._evalb_parameters import check_parameters
 from lpcfg_sk.treebank import check_treebank
 
 _QUOTATION_MARKS = ("'", '"', "/")
@@ -44,9 +45,6 @@ class Side(NamedTuple):
     @classmethod
     def from_treebank(cls, treebank):
         parsed = treebank.is_parsed
-        word = treebank.token
-        if not parsed.all():
-            word = word[np.repeat(parsed, treebank.lengths)]
         return cls(
             treebank.node_offsets,
             treebank.label,
@@ -54,7 +52,7 @@ class Side(NamedTuple):
             treebank.start,
             treebank.stop,
             offsets(np.where(parsed, treebank.lengths, 0)),
-            word,
+            treebank.token[np.repeat(parsed, treebank.lengths)],
             treebank.labels.strings,
             treebank.tokens.strings,
         )
@@ -139,7 +137,7 @@ def align_treebanks(gold, predicted, params, *, parsed=False):
     ----------
     gold, predicted : Treebank or iterable of trees
         The same sentences in the same order.
-    params : ParsevalParameters
+    params : "collins", path-like, None or ParsevalParameters
         Settings.
     parsed : bool, default=False
         Whether every gold row must have a tree.
@@ -148,6 +146,7 @@ def align_treebanks(gold, predicted, params, *, parsed=False):
     -------
     alignment : Alignment
     """
+    params = check_parameters(params)
     gold = check_treebank(gold, estimator="gold", allow_empty=True)
     predicted = check_treebank(predicted, estimator="predicted", allow_empty=True)
     if len(gold) != len(predicted):
@@ -227,11 +226,7 @@ def _translate(word, tokens, ids):
 def _columns(side, word, marks, ids, params):
     """Columns for the kernel of one side, and the cut label of each node."""
     deleted = set(params.delete_labels)
-    for a, b in params.eq_labels:
-        if b in params.delete_labels:
-            deleted.add(a)
-        if a in params.delete_labels:
-            deleted.add(b)
+    deleted.update(*[pair for pair in params.eq_labels if deleted & set(pair)])
     # The last row, which id -1 reads, is that of a word without a pre-terminal.
     names = (*side.labels, "")
     tag = np.array([ids[name] for name in names], dtype=np.int32)

@@ -7,7 +7,6 @@ from sklearn.utils import check_random_state
 
 from lpcfg_sk._kernels._brackets_match import STATUS, VALID
 from lpcfg_sk.metrics._alignment import align_treebanks
-from lpcfg_sk.metrics._evalb_parameters import check_parameters
 from lpcfg_sk.metrics._parseval import COUNTS, is_parseval_frame
 
 _METRICS = ("f1", "recall", "precision", "complete_match", "tag_accuracy")
@@ -122,14 +121,12 @@ def bootstrap_ci(
     True
     """
     _check_settings(metric, n_resamples, confidence)
-    part, whole = _sums(gold, predicted, metric, params)
-    if len(part) == 0:
+    sums = _sums(gold, predicted, metric, params)
+    if len(sums) == 0:
         raise ValueError("bootstrap_ci needs at least one sentence, got none")
-    sums = np.column_stack([part, whole])
-    resampled = _resample(sums, n_resamples, random_state)
-    scores = _score(resampled[:, 0], resampled[:, 1])
+    scores = _score(_resample(sums, n_resamples, random_state))
     low, high = _percentiles(scores, confidence)
-    estimate = _score(part.sum(), whole.sum())
+    estimate = _score(sums.sum(axis=0))
     return BootstrapInterval(float(estimate), low, high, float(scores.std(ddof=1)))
 
 
@@ -193,18 +190,16 @@ def paired_bootstrap(
     _check_settings(metric, n_resamples, confidence)
     one = _sums(gold, predicted_a, metric, params)
     two = _sums(gold, predicted_b, metric, params)
-    if len(one[0]) != len(two[0]):
+    if len(one) != len(two):
         raise ValueError(
-            f"the systems have {len(one[0])} and {len(two[0])} sentences; a paired "
+            f"the systems have {len(one)} and {len(two)} sentences; a paired "
             "test needs the same sentences in the same order"
         )
-    if len(one[0]) == 0:
+    if len(one) == 0:
         raise ValueError("paired_bootstrap needs at least one sentence, got none")
-    resampled = _resample(np.column_stack([*one, *two]), n_resamples, random_state)
-    differences = _score(resampled[:, 0], resampled[:, 1]) - _score(
-        resampled[:, 2], resampled[:, 3]
-    )
-    difference = _score(one[0].sum(), one[1].sum()) - _score(two[0].sum(), two[1].sum())
+    resampled = _resample(np.hstack([one, two]), n_resamples, random_state)
+    differences = _score(resampled[:, :2]) - _score(resampled[:, 2:])
+    difference = _score(one.sum(axis=0)) - _score(two.sum(axis=0))
     low, high = _percentiles(differences, confidence)
     # The tolerance counts ties as ties whatever the order of summation.
     as_far = np.abs(differences - difference) >= np.abs(difference) - 1e-12
@@ -227,7 +222,6 @@ def _sums(gold, predicted, metric, params):
         numbers = {name: predicted[name].to_numpy() for name in COUNTS}
         valid = counted = predicted["status"].to_numpy() == VALID
     else:
-        params = check_parameters(params)
         counts = align_treebanks(gold, predicted, params, parsed=True).counts
         numbers = {name: counts[:, column] for name, column in COUNTS.items()}
         valid = counts[:, STATUS] == VALID
@@ -243,7 +237,7 @@ def _sums(gold, predicted, metric, params):
         "complete_match": (complete, counted),
         "tag_accuracy": (numbers["correct_tags"], numbers["words"]),
     }
-    return tuple(np.asarray(part, dtype=np.float64) for part in sums[metric])
+    return np.column_stack(sums[metric]).astype(np.float64)
 
 
 def _resample(sums, n_resamples, random_state):
@@ -262,7 +256,8 @@ def _resample(sums, n_resamples, random_state):
     return resampled
 
 
-def _score(part, whole):
+def _score(sums):
+    part, whole = sums[..., 0], sums[..., 1]
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 

@@ -16,7 +16,6 @@ from lpcfg_sk._kernels._brackets_match import (
 )
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.metrics._alignment import align_treebanks
-from lpcfg_sk.metrics._evalb_parameters import check_parameters
 from lpcfg_sk.treebank import Treebank, check_sample_weight
 
 _ZERO = ("inf", "skip")
@@ -72,7 +71,6 @@ def bracket_counts(gold, predicted, params="collins"):
     [3 2]
     [3 0]
     """
-    params = check_parameters(params)
     counts = align_treebanks(gold, predicted, params, parsed=True).counts
     return BracketCounts(counts[:, MATCHED], counts[:, GOLD], counts[:, TEST])
 
@@ -151,47 +149,31 @@ def label_report(gold, predicted, params="collins"):
     S            1.0     1.0  1.000000        1          1
     VP           0.0     0.0  0.000000        1          0
     """
-    params = check_parameters(params)
     alignment = align_treebanks(gold, predicted, params, parsed=True)
-    n_names = len(alignment.names)
-    totals, found = (
-        np.bincount(name[state != NO_BRACKET], minlength=n_names)
-        for name, state in _sides(alignment)
+    _, gold_state, test_state, gold_name, test_name, names = alignment
+
+    def count(chosen):
+        return np.bincount(chosen, minlength=len(names))
+
+    report = _rates(
+        count(gold_name[gold_state == MATCH]),
+        count(gold_name[gold_state != NO_BRACKET]),
+        count(test_name[test_state == MATCH]),
+        count(test_name[test_state != NO_BRACKET]),
     )
-    recalled, right = (
-        np.bincount(name[state == MATCH], minlength=n_names)
-        for name, state in _sides(alignment)
-    )
-    report = _rates(recalled, totals, right, found)
-    report.index = pd.Index(alignment.names, name="label", dtype=object)
-    report = report[(totals > 0) | (found > 0)]
+    report.index = pd.Index(names, name="label", dtype=object)
+    report = report[(report["support"] > 0) | (report["predicted"] > 0)]
     order = np.lexsort((report.index, -report["predicted"], -report["support"]))
     return report.iloc[order]
-
-
-def _sides(alignment):
-    return (
-        (alignment.gold_name, alignment.gold_state),
-        (alignment.test_name, alignment.test_state),
-    )
 
 
 def _rates(recalled, gold, right, test):
     precision = np.divide(right, test, out=np.zeros(len(test)), where=test > 0)
     recall = np.divide(recalled, gold, out=np.zeros(len(gold)), where=gold > 0)
     both = precision + recall
-    f1 = np.divide(
-        2 * precision * recall, both, out=np.zeros_like(both), where=both > 0
-    )
-    return pd.DataFrame(
-        {
-            "precision": precision,
-            "recall": recall,
-            "f1": f1,
-            "support": gold,
-            "predicted": test,
-        }
-    )
+    f1 = np.divide(2 * precision * recall, both, out=0.0 * both, where=both > 0)
+    columns = {"precision": precision, "recall": recall, "f1": f1}
+    return pd.DataFrame({**columns, "support": gold, "predicted": test})
 
 
 def length_report(gold, predicted, params="collins", *, edges=(10, 20, 30, 40)):
@@ -223,7 +205,6 @@ def length_report(gold, predicted, params="collins", *, edges=(10, 20, 30, 40)):
     0-1               1  1.0        2
     2-                1  1.0        3
     """
-    params = check_parameters(params)
     edges = np.asarray(edges, dtype=np.int64)
     if edges.ndim != 1 or (np.diff(edges) <= 0).any() or (edges < 0).any():
         raise ValueError(f"edges must be ascending lengths, got {edges.tolist()}")

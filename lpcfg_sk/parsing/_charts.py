@@ -49,11 +49,6 @@ class Chart(NamedTuple):
     marginal: np.ndarray
 
     @property
-    def vectors(self):
-        """Inside vectors in the form that kernels read."""
-        return ItemVectors(self.vector_offset, self.inside, self.exponent)
-
-    @property
     def log_prob(self):
         """Log probability of the sentence; -inf where it is not positive."""
         if not self.total > 0.0:
@@ -113,7 +108,8 @@ class ChartModel:
             rule_offset = arrays.rule_offset[:-1]
             lexicon = arrays
         else:
-            label = _labels_by_name(grammar, pruner.grammar)
+            known = {a: i for i, a in enumerate(pruner.grammar.nonterminals)}
+            label = np.array([known.get(a, -1) for a in grammar.nonterminals], np.int64)
             rule_offset = _rule_offset_by_name(arrays, pruner.grammar.arrays, label)
             lexicon = _lexicon_by_name(arrays, label)
         self.shares_words = (
@@ -127,6 +123,7 @@ class ChartModel:
         self.root_offset = np.full(len(self.n_states), -1, dtype=np.int64)
         roots = label[arrays.root_label]
         self.root_offset[roots[roots >= 0]] = arrays.root_offset[:-1][roots >= 0]
+        self.dtype = dtype
         self.root = arrays.root.astype(dtype, copy=False)
         # One kind of arrays, so that kernels are compiled once per precision.
         self.tensors = Tensors(
@@ -143,11 +140,6 @@ class ChartModel:
             read_only(unknown_offset),
             read_only(unknown.astype(dtype, copy=False)),
         )
-
-    @property
-    def dtype(self):
-        """Type of the vectors."""
-        return self.root.dtype
 
     def _unknown(self, lexicon):
         """Return offsets and vectors of the unknown word under each nonterminal."""
@@ -227,12 +219,6 @@ def _same_rules(grammar, other):
         and np.array_equal(one.rule_left, two.rule_left)
         and np.array_equal(one.rule_right, two.rule_right)
     )
-
-
-def _labels_by_name(grammar, other):
-    """Return the ids of a grammar's nonterminals in another grammar, -1 for none."""
-    known = {a: i for i, a in enumerate(other.nonterminals)}
-    return np.array([known.get(a, -1) for a in grammar.nonterminals], np.int64)
 
 
 def _rule_offset_by_name(arrays, other, label):
@@ -331,26 +317,22 @@ class SentenceCharts:
         given = self.treebank.tag >= 0
         self.n_unknown_tags = int(np.sum(given & (self._tags < 0)))
 
+    def _coarse(self, row):
+        """Words and tags of a row in the numbering of the pruner."""
+        own = slice(*self.treebank.token_offsets[row : row + 2])
+        return self._coarse_words[own], self._tags[own]
+
     def pruned(self, row):
         """Return the pruned chart of a row."""
-        begin, end = self.treebank.token_offsets[row : row + 2]
-        return self.model.pruner.chart(
-            self._coarse_words[begin:end], self._tags[begin:end], f"row {row}"
-        )
+        return self.model.pruner.chart(*self._coarse(row), f"row {row}")
 
     def live_items(self, row):
         """Return the items of a row under the pruner, None without a parse."""
-        begin, end = self.treebank.token_offsets[row : row + 2]
-        return self.model.pruner.live_items(
-            self._coarse_words[begin:end], self._tags[begin:end], f"row {row}"
-        )
+        return self.model.pruner.live_items(*self._coarse(row), f"row {row}")
 
     def last_resort(self, row):
         """Return the labels of a flat tree, see :meth:`ChartPruner.flat_labels`."""
-        begin, end = self.treebank.token_offsets[row : row + 2]
-        return self.model.pruner.flat_labels(
-            self._coarse_words[begin:end], self._tags[begin:end]
-        )
+        return self.model.pruner.flat_labels(*self._coarse(row))
 
     def chart(self, row, *, pruned=None, outside=True):
         """Return the filled chart of a row, None where it has no parse."""
@@ -437,17 +419,15 @@ def chart_marginals(charts, *, normalize=False, n_jobs=None):
         chart = charts.chart(row)
         if chart is None:
             return item_frame(0, np.zeros(0, np.int32), names[:0], np.zeros(0))
-        values = chart.posterior if normalize else true_marginals(chart)
-        return item_frame(
-            chart.n, chart.forest.item_span, names[chart.forest.item_label], values
-        )
+        if normalize:
+            values = chart.posterior
+        else:
+            # Without their scale the values may underflow to 0.
+            values = np.ldexp(chart.marginal, int(chart.exponent[-1]))
+        forest = chart.forest
+        return item_frame(chart.n, forest.item_span, names[forest.item_label], values)
 
     return map_sentences(frame, charts.treebank, n_jobs=n_jobs)
-
-
-def true_marginals(chart):
-    """Marginals of a chart without their scale (0 where that underflows)."""
-    return np.ldexp(chart.marginal, int(chart.exponent[-1]))
 
 
 def item_frame(n, span, labels, values):

@@ -80,8 +80,9 @@ def max_rule_scores(model, chart):
     forest = chart.forest
     hyper_offset = offsets(np.diff(forest.edge_offset)[application_group(forest)])
     rule = np.empty(hyper_offset[-1])
+    inside = ItemVectors(chart.vector_offset, chart.inside, chart.exponent)
     kernel.rule_marginals(
-        forest, model.tensors, chart.vectors, chart.outside, hyper_offset, rule
+        forest, model.tensors, inside, chart.outside, hyper_offset, rule
     )
     with np.errstate(divide="ignore"):
         item = np.log(np.abs(chart.posterior))

@@ -61,7 +61,7 @@ class Parser:
         self.grammar = grammar
         self.binarized = binarized
         self.bracket_penalty = bracket_penalty
-        self.signed = is_signed(grammar)
+        self.signed = grammar.arrays.is_signed
         self.decoder = choose_decoder(self.signed, decoder)
         pruner = ChartPruner(
             coarse if prune else grammar,
@@ -265,15 +265,6 @@ class Parser:
         trees = assemble(copies, self.labels, nodes, binarized=self.binarized)
         restored = iter(unbinarize(trees) if self.binarized else trees)
         return [[(next(restored), score) for score in scores] for scores, _ in rows]
-
-
-def is_signed(grammar):
-    """Whether a grammar has negative parameters."""
-    arrays = grammar.arrays
-    return any(
-        values.min(initial=0.0) < 0.0
-        for values in (arrays.binary, arrays.lexical, arrays.root)
-    )
 
 
 def choose_decoder(signed, decoder):

@@ -426,15 +426,8 @@ def _estimator_state(cls, state):
     A parameter that the file does not know gets its default; one that this release
     does not know is an error, and so is anything that would hide a method.
     """
-    parameters = {
-        name: parameter.default
-        for name, parameter in inspect.signature(cls).parameters.items()
-    }
-    complete = {
-        name: default
-        for name, default in parameters.items()
-        if default is not inspect.Parameter.empty
-    }
+    parameters = inspect.signature(cls).parameters
+    complete = {n: p.default for n, p in parameters.items() if p.default is not p.empty}
     for name, value in state.items():
         fitted = name.endswith("_") or name.startswith("_")
         if name not in parameters and (not fitted or hasattr(cls, name)):

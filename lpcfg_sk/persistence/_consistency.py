@@ -28,14 +28,11 @@ def check_estimator(estimator):
             )
 
 
+_KINDS = {"grammar_": CFG | LPCFG, "coarse_": LPCFG, "wta_": WTA, "original_": WTA}
+
+
 def _kinds(state):
-    grammar = state.get("grammar_")
-    return (
-        isinstance(grammar, CFG | LPCFG | None)
-        and isinstance(state.get("coarse_"), LPCFG | None)
-        and isinstance(state.get("wta_"), WTA | None)
-        and isinstance(state.get("original_"), WTA | None)
-    )
+    return all(isinstance(state.get(k), kind | None) for k, kind in _KINDS.items())
 
 
 def _symbols(state):

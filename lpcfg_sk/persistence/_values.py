@@ -125,15 +125,8 @@ def _random_state_state(generator):
 def _make_random_state(state):
     gauss = state["gauss"]
     generator = np.random.RandomState()
-    generator.set_state(
-        (
-            state["name"],
-            state["key"],
-            state["position"],
-            int(gauss is not None),
-            0.0 if gauss is None else gauss,
-        )
-    )
+    twister = (state["name"], state["key"], state["position"])
+    generator.set_state((*twister, int(gauss is not None), gauss or 0.0))
     return generator
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lpcfg_sk import PCFG, TreeBinarizer, make_parser
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.datasets._templates import compile_templates
+from lpcfg_sk.datasets._toy import compile_templates
 from lpcfg_sk.metrics import f1_score
 from lpcfg_sk.parsing import Parser
 from lpcfg_sk.treebank import head_token
