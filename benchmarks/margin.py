@@ -21,7 +21,7 @@ import pandas as pd
 
 from lpcfg_sk import CFG, MarginEMPCFG, read_treebank
 from lpcfg_sk.cfg._derivations import encode, expected_rule_counts
-from lpcfg_sk.cfg._tables import rule_weights
+from lpcfg_sk.cfg._rules import rule_weights
 from lpcfg_sk.treebank import delexicalize
 
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"

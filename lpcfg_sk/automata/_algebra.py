@@ -8,15 +8,6 @@ from scipy.linalg import block_diag
 
 from lpcfg_sk.automata._tensors import CPTensor, DenseTensor, SparseTensor
 
-__all__ = [
-    "AlgebraOfFunctions",
-    "add_tensors",
-    "common_words",
-    "direct_sum",
-    "kronecker",
-    "sum_parts",
-]
-
 #: Above this share of non-zeros a tensor is cheaper to keep dense.
 _DENSE_SHARE = 0.1
 
@@ -85,7 +76,11 @@ class AlgebraOfFunctions:
         if not isinstance(other, AlgebraOfFunctions):
             return NotImplemented
         self._check_same_trees(other)
-        return self._build(*_product_parts(self, other))
+        # The states of the product are pairs of states.
+        pairs, (omega1, omega2), names = _over_same_alphabet(self, other)
+        tensors = [kronecker(a, b) for a, b in pairs]
+        omega = (omega1[:, :, None] * omega2[:, None, :]).reshape(len(omega1), -1)
+        return self._build(np.kron(self.alpha, other.alpha), tensors, omega, *names)
 
     __rmul__ = __mul__
 
@@ -130,25 +125,6 @@ def sum_parts(first, second, *, literal=False):
     return alpha, tensors, np.hstack(omegas), *names
 
 
-def _product_parts(first, second):
-    """Parts of the automaton of f · g, whose states are pairs of states.
-
-    Parameters
-    ----------
-    first, second : WTA
-        Automata over the same kind of trees; as in `sum_parts`.
-
-    Returns
-    -------
-    tuple
-        alpha, tensors, omega, words, labels, unknown_word and states.
-    """
-    pairs, (omega1, omega2), names = _over_same_alphabet(first, second)
-    tensors = [kronecker(a, b) for a, b in pairs]
-    omega = (omega1[:, :, None] * omega2[:, None, :]).reshape(len(omega1), -1)
-    return np.kron(first.alpha, second.alpha), tensors, omega, *names
-
-
 def _over_same_alphabet(first, second, *, literal=False):
     """Weights of two automata for all words and node labels that either names.
 
@@ -164,7 +140,11 @@ def _over_same_alphabet(first, second, *, literal=False):
     labels, tensors = None, (first.tensors, second.tensors)
     if first.labels is not None:
         labels = tuple(sorted({*first.labels, *second.labels}))
-        tensors = [_tensors_of_labels(wta, labels) for wta in (first, second)]
+        tensors = []
+        for wta in (first, second):
+            known = dict(zip(wta.labels, wta.tensors, strict=True))
+            none = SparseTensor.zeros(wta.n_states)
+            tensors.append([known.get(label, none) for label in labels])
     pairs = list(zip(*tensors, strict=True))
     return pairs, omegas, (words, labels, unknown_word, None)
 
@@ -195,10 +175,8 @@ def common_words(first, second, *, literal=False):
         unknown_word = _unknown_to_both(first, second)
         named.add(unknown_word)
     words = tuple(sorted(named))
-    omegas = [
-        _omega_of_words(first, words, unknown[0]),
-        _omega_of_words(second, words, unknown[1]),
-    ]
+    pairs = zip((first, second), unknown, strict=True)
+    omegas = [_omega_of_words(wta, words, word) for wta, word in pairs]
     return words, omegas, unknown_word
 
 
@@ -222,12 +200,6 @@ def _omega_of_words(wta, words, unknown):
     other = place.get(unknown, -1)
     rows = np.array([place.get(word, other) for word in words])
     return np.vstack([wta.omega_matrix, np.zeros(wta.n_states)])[rows]
-
-
-def _tensors_of_labels(wta, labels):
-    none = SparseTensor.zeros(wta.n_states)
-    known = dict(zip(wta.labels, wta.tensors, strict=True))
-    return [known.get(label, none) for label in labels]
 
 
 def direct_sum(first, second):

@@ -16,20 +16,18 @@ from lpcfg_sk._validation import N_JOBS, HasMethods, Interval
 from lpcfg_sk.automata._wta import WTA
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import LPCFG
-from lpcfg_sk.treebank import SymbolTable, check_sample_weight, check_treebank
-
-__all__ = [
-    "BaseAutomatonCompressor",
-    "bracketing_counts",
-    "bracketing_f1",
-    "mbr_bracketings",
-]
+from lpcfg_sk.treebank import (
+    SymbolTable,
+    TreebankInputMixin,
+    check_sample_weight,
+    check_treebank,
+)
 
 #: Label of all nodes of a predicted bracketing.
 _NODE_LABEL = "X"
 
 
-class BaseAutomatonCompressor(BaseEstimator):
+class BaseAutomatonCompressor(TreebankInputMixin, BaseEstimator):
     """Base of estimators that learn a grammar and compress its automaton.
 
     Subclasses have the parameters `estimator`, `max_memory` and `n_jobs`, set
@@ -41,11 +39,6 @@ class BaseAutomatonCompressor(BaseEstimator):
         "max_memory": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": N_JOBS,
     }
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
     def _fit_original(self, X, sample_weight):
         """Set `original_`, the automaton to compress, and `estimator_` where needed."""
@@ -221,14 +214,11 @@ def mbr_bracketings(wta, X, *, max_memory=2**31, n_jobs=None):
 
     rows = [(row,) for row in range(len(X))]
     trees, failed = zip(*map_chunks(parse, rows, n_jobs=n_jobs), strict=True)
-    columns = [np.concatenate(column) for column in zip(*trees, strict=True)]
-    size, parent, start, stop = columns
+    columns = map(np.concatenate, zip(*trees, strict=True))
+    columns = dict(zip(("size", "parent", "start", "stop"), columns, strict=True))
     bracketed = X.replace(
-        label=np.zeros(len(size), dtype=np.int32),
-        size=size,
-        parent=parent,
-        start=start,
-        stop=stop,
+        **columns,
+        label=np.zeros(len(columns["size"]), dtype=np.int32),
         node_offsets=offsets([len(tree[0]) for tree in trees]),
         labels=SymbolTable([_NODE_LABEL]),
         tag=np.full(X.n_tokens, -1),

@@ -5,18 +5,10 @@ The automaton of a grammar is that of section 5.1 of Rabusseau, Balle and Cohen 
 
 import numpy as np
 
-from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk._ragged import offsets
 from lpcfg_sk.automata._algebra import add_tensors
 from lpcfg_sk.automata._tensors import CPTensor, DenseTensor, SparseTensor
 from lpcfg_sk.lpcfg import LPCFG
-
-__all__ = [
-    "as_tensor",
-    "automaton_data",
-    "automaton_of_grammar",
-    "automaton_parts",
-    "grammar_of_automaton",
-]
 
 #: Names of the arrays of each kind of tensor but the dense one in a saved file.
 _FACTORS = {"sparse": ("i", "j", "k", "weight"), "cp": ("a", "b", "c")}
@@ -39,30 +31,27 @@ def automaton_of_grammar(grammar):
         The nonterminal, followed by ``#h`` where it has more than one state.
     """
     a = grammar.arrays
-    m = a.n_states.astype(np.int64)
-    first = offsets(m)
+    first = offsets(a.n_states)
     n = int(first[-1])
 
     alpha = np.zeros(n)
-    alpha[ragged_indices(first[a.root_label], m[a.root_label])] = a.root
+    alpha[a.states(a.root_label)] = a.root
 
-    rule = np.repeat(np.arange(len(a.rule_parent)), np.diff(a.rule_offset))
-    within = np.arange(len(a.binary)) - a.rule_offset[rule]
-    m_left, m_right = m[a.rule_left[rule]], m[a.rule_right[rule]]
-    i = first[a.rule_parent[rule]] + within // (m_left * m_right)
-    j = first[a.rule_left[rule]] + within // m_right % m_left
-    k = first[a.rule_right[rule]] + within % m_right
+    rule, *states = a.binary_states()
+    labels = a.rule_parent, a.rule_left, a.rule_right
     live = a.binary != 0
-    tensor = SparseTensor(i[live], j[live], k[live], a.binary[live], n)
+    index = [
+        (first[label[rule]] + state)[live]
+        for label, state in zip(labels, states, strict=True)
+    ]
+    tensor = SparseTensor(*index, a.binary[live], n)
 
     omega = np.zeros((len(grammar.words), n))
-    entry = np.repeat(np.arange(len(a.lex_label)), np.diff(a.lex_offset))
-    word = np.repeat(np.arange(len(grammar.words)), np.diff(a.word_offset))
-    state = first[a.lex_label[entry]] + np.arange(len(entry)) - a.lex_offset[entry]
-    omega[word[entry], state] = a.lexical
+    word = np.repeat(a.lex_word, np.diff(a.lex_offset))
+    omega[word, a.states(a.lex_label)] = a.lexical
 
     states = []
-    for name, count in zip(grammar.nonterminals, m.tolist(), strict=True):
+    for name, count in grammar.m.items():
         states += [name] if count == 1 else [f"{name}#{h}" for h in range(count)]
     return alpha, tensor, omega, tuple(states)
 

@@ -12,8 +12,6 @@ from lpcfg_sk.automata._compressor import BaseAutomatonCompressor
 from lpcfg_sk.automata._tensors import CPTensor
 from lpcfg_sk.exceptions import ConvergenceWarning
 
-__all__ = ["CPCompressor", "nonnegative_cp"]
-
 
 def nonnegative_cp(entries, n, rank, *, max_iter, tol, random_state):
     """Decompose a sparse nonnegative tensor into CP form under KL divergence.

@@ -16,18 +16,6 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
-__all__ = [
-    "GramMatrices",
-    "Recursion",
-    "context_gram",
-    "cross_gram",
-    "diagonal_sizes",
-    "find_recursion",
-    "spectral_radius",
-    "tree_gram",
-    "tree_sum",
-]
-
 #: Steps of plain iteration before Newton's method takes over.
 _KLEENE_STEPS = 60
 _NEWTON_STEPS = 60

@@ -17,8 +17,6 @@ from lpcfg_sk.automata._svta import (
 from lpcfg_sk.automata._wta import WTA
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
-__all__ = ["SVTAMinimizer", "critical_gamma"]
-
 #: Share of the critical γ that gamma="max" takes: close, yet well conditioned.
 _SHARE_OF_CRITICAL = 0.98
 #: Most solves of each phase of the search for the critical γ.
@@ -158,10 +156,8 @@ class SVTAMinimizer(BaseAutomatonCompressor):
             If the (reweighted) automaton has no singular value decomposition.
         """
         self._fit_original(X, sample_weight)
-        self.gamma_ = self._gamma(self.original_)
-        svd = hankel_svd(self.original_.reweight(self.gamma_), self.rank_tol)
+        self.gamma_, svd, self.wta_ = self._minimize(self.original_)
         self.singular_values_ = svd.singular_values
-        self.wta_ = svd.truncate(self.n_states).reweight(1 / self.gamma_)
         self.n_states_ = self.wta_.n_states
         return self
 
@@ -177,10 +173,13 @@ class SVTAMinimizer(BaseAutomatonCompressor):
         -------
         WTA
         """
-        wta = self._check_automaton(X)
+        return self._minimize(self._check_automaton(X))[2]
+
+    def _minimize(self, wta):
+        """Return γ, the decomposition of the reweighted automaton, and the result."""
         gamma = self._gamma(wta)
         svd = hankel_svd(wta.reweight(gamma), self.rank_tol)
-        return svd.truncate(self.n_states).reweight(1 / gamma)
+        return gamma, svd, svd.truncate(self.n_states).reweight(1 / gamma)
 
     def _gamma(self, wta):
         if self.gamma is None:

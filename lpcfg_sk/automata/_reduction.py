@@ -8,15 +8,6 @@ from scipy.linalg import qr, solve_triangular
 from lpcfg_sk._kernels._wta_charts import rescale_rows
 from lpcfg_sk.automata._tensors import DenseTensor, SparseTensor
 
-__all__ = [
-    "Reduction",
-    "change_basis",
-    "reduce_exactly",
-    "reduction",
-    "restrict",
-    "zero_automaton",
-]
-
 #: Directions this far below others, in units of each state, are rounding errors. On
 #: treebank grammars the smallest true ones are about 1e-5, the largest false 1e-10.
 _SPAN_TOL = 1e-9

@@ -22,8 +22,6 @@ from lpcfg_sk.automata._svta import (
 from lpcfg_sk.automata._tensors import DenseTensor
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
-__all__ = ["SumsOverTrees"]
-
 #: Relative squared distance below which three inner products cancel too much.
 _CANCELLATION = 1e-9
 #: Largest joint number of states for which a difference is solved as one automaton.

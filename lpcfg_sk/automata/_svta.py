@@ -25,19 +25,6 @@ from lpcfg_sk.automata._reduction import (
 from lpcfg_sk.automata._tensors import scale_exponent
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
-__all__ = [
-    "Analysis",
-    "HankelSVD",
-    "convergent_form",
-    "gamma_scale",
-    "gram_analysis",
-    "hankel_svd",
-    "minimum",
-    "rescale_terminals",
-    "useful_states",
-    "value_unit",
-]
-
 #: Up to this exponent, γ is left at 1.
 _ORDINARY_GAMMA = 10
 #: Pivots of a unit-diagonal Gram matrix that are rounding errors. On treebank

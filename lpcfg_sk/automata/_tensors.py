@@ -21,8 +21,6 @@ from lpcfg_sk._kernels._wta_tensors import (
 )
 from lpcfg_sk._ragged import read_only
 
-__all__ = ["CPTensor", "DenseTensor", "SparseTensor", "blocks", "scale_exponent"]
-
 #: Bytes of one temporary block; larger intermediates are cut along the first mode.
 _BLOCK_BYTES = 1 << 25
 #: Weights within 2 to the power of ± this need no scaling: sums of squares of products

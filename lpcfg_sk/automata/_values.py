@@ -17,14 +17,6 @@ from lpcfg_sk.automata._tensors import blocks, scale_exponent
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.treebank import SymbolTable
 
-__all__ = [
-    "SpanChart",
-    "terminal_vectors",
-    "tree_condition_numbers",
-    "tree_log_values",
-    "width_offsets",
-]
-
 #: Numbers (nodes × states) that one chunk of trees keeps in memory.
 _CHUNK_NUMBERS = 4_000_000
 

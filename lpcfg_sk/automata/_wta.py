@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from lpcfg_sk._files import load_arrays, save_arrays
 from lpcfg_sk.automata._algebra import AlgebraOfFunctions, add_tensors
 from lpcfg_sk.automata._conversion import (
     as_tensor,
@@ -20,10 +21,7 @@ from lpcfg_sk.automata._values import (
     tree_condition_numbers,
     tree_log_values,
 )
-from lpcfg_sk.lpcfg import load_arrays, save_arrays
 from lpcfg_sk.treebank import check_treebank
-
-__all__ = ["WTA"]
 
 _KIND = "WTA"
 _VERSION = 1

@@ -13,13 +13,6 @@ from lpcfg_sk._ragged import offsets
 from lpcfg_sk.cfg._rules import Rule, rules_by_lhs
 from lpcfg_sk.treebank import Tree, Treebank
 
-__all__ = [
-    "BinaryNormalForm",
-    "BinomialChains",
-    "binomials_to_theta",
-    "theta_to_binomials",
-]
-
 
 class BinaryNormalForm:
     r"""A grammar of degree two that is equivalent to a given one.
@@ -92,10 +85,9 @@ class BinaryNormalForm:
             unary_cycles=original.unary_cycles,
             implicit_start=original.implicit_start,
         )
-        self._index = {rule: i for i, rule in enumerate(self.grammar.rules)}
-        self._owner = {
-            name: (lhs, position)
-            for lhs, names in self._links.items()
+        self._position = {
+            name: position
+            for names in self._links.values()
             for position, name in enumerate(names)
         }
 
@@ -113,14 +105,10 @@ class BinaryNormalForm:
             Probabilities of the rules of `grammar`, indexed by rule.
         """
         theta = np.asarray(theta, dtype=float)
-        binary = np.ones(len(self.grammar.rules))
-        for lhs, group in self._groups.items():
-            stop, go = theta_to_binomials(theta[group])
-            for position, index in enumerate(group):
-                first, second = self._pair(lhs, position, index)
-                binary[first] = stop[position]
-                if second is not None:
-                    binary[second] = go[position]
+        chains = [theta_to_binomials(theta[g]) for g in self._groups.values()]
+        # The rules of a chain alternate; its last link does not go on.
+        binary = [np.stack(chain, axis=1).ravel()[:-1] for chain in chains]
+        binary = np.concatenate(binary)
         return pd.Series(binary, index=[str(rule) for rule in self.grammar.rules])
 
     def from_binary(self, theta):
@@ -138,14 +126,12 @@ class BinaryNormalForm:
         """
         binary = np.asarray(theta, dtype=float)
         original = np.ones(len(self.original.rules))
-        for lhs, group in self._groups.items():
-            stop, go = np.ones(len(group)), np.zeros(len(group))
-            for position, index in enumerate(group):
-                first, second = self._pair(lhs, position, index)
-                stop[position] = binary[first]
-                if second is not None:
-                    go[position] = binary[second]
-            original[group] = binomials_to_theta(stop, go)
+        begin = 0
+        for group in self._groups.values():
+            end = begin + 2 * len(group) - 1
+            stop, go = binary[begin:end:2], binary[begin + 1 : end : 2]
+            original[group] = binomials_to_theta(stop, np.append(go, 0.0))
+            begin = end
         return pd.Series(original, index=[str(rule) for rule in self.original.rules])
 
     def transform(self, treebank):
@@ -162,11 +148,10 @@ class BinaryNormalForm:
             Trees of the binary normal form.
         """
         place = {
-            index: position
+            self.original.rules[index]: position
             for group in self._groups.values()
             for position, index in enumerate(group)
         }
-        lookup = {rule: i for i, rule in enumerate(self.original.rules)}
         trees = []
         for tree in Treebank(treebank):
             labels, sizes, words = tree._content()
@@ -176,7 +161,7 @@ class BinaryNormalForm:
                     chains.append([None])
                     continue
                 rule = _rule_at(labels, sizes, words, tree._starts, node)
-                chains.append(self._links[label][: place[lookup[rule]] + 1])
+                chains.append(self._links[label][: place[rule] + 1])
             # A chain makes all subtrees above it larger.
             added = offsets([len(chain) - 1 for chain in chains]).tolist()
             new_sizes = [
@@ -204,7 +189,7 @@ class BinaryNormalForm:
         trees = []
         for tree in Treebank(treebank):
             labels, sizes, words = tree._content()
-            kept = [label is None or self._owner[label][1] == 0 for label in labels]
+            kept = [label is None or self._position[label] == 0 for label in labels]
             n_kept = offsets(kept).tolist()
             new_sizes = [
                 n_kept[node + size] - n_kept[node]
@@ -214,15 +199,6 @@ class BinaryNormalForm:
             new_labels = [label for label, k in zip(labels, kept, strict=True) if k]
             trees.append(_tree(new_labels, new_sizes, words))
         return Treebank(trees)
-
-    def _pair(self, lhs, position, index):
-        """Numbers of the two rules of a link; None for the last link's second."""
-        names, rule = self._links[lhs], self.original.rules[index]
-        first = self._index[Rule(names[position], rule.rhs, rule.terminal)]
-        if position + 1 == len(names):
-            return first, None
-        below = Rule(names[position], (names[position + 1],), (False,))
-        return first, self._index[below]
 
 
 def theta_to_binomials(theta):

@@ -2,13 +2,17 @@
 
 import warnings
 from collections import Counter
+from graphlib import CycleError, TopologicalSorter
 
 from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
-from lpcfg_sk.cfg._rules import Rule, count_productions, read_rules, rules_by_lhs
-from lpcfg_sk.cfg._tables import make_tables
+from lpcfg_sk.cfg._rules import (
+    Rule,
+    count_productions,
+    make_tables,
+    read_rules,
+    rules_by_lhs,
+)
 from lpcfg_sk.treebank import check_treebank, over_chunks
-
-__all__ = ["CFG"]
 
 
 class CFG:
@@ -305,24 +309,11 @@ class CFG:
         for rule in self.rules:
             if len(rule.rhs) == 1 and not rule.terminal[0]:
                 below.setdefault(rule.lhs, []).append(rule.rhs[0])
-        state = {}
-        for root in below:
-            if root in state:
-                continue
-            state[root] = "open"
-            stack = [(root, iter(below[root]))]
-            while stack:
-                node, children = stack[-1]
-                child = next(children, None)
-                if child is None:
-                    state[node] = "done"
-                    stack.pop()
-                elif state.get(child) == "open":
-                    path = [symbol for symbol, _ in stack]
-                    return [*path[path.index(child) :], child]
-                elif child not in state:
-                    state[child] = "open"
-                    stack.append((child, iter(below.get(child, ()))))
+        try:
+            TopologicalSorter(below).prepare()
+        except CycleError as error:
+            # Each symbol of the error's list is below the next one.
+            return error.args[1][::-1]
         return None
 
 

@@ -11,17 +11,8 @@ from lpcfg_sk._kernels._cfg_counts import (
 )
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import offsets
-from lpcfg_sk.cfg._tables import best_chains, rule_weights
-from lpcfg_sk.treebank import Treebank, over_chunks
-
-__all__ = [
-    "best_trees",
-    "encode",
-    "expected_rule_counts",
-    "flat_tree",
-    "rules_of_trees",
-    "treebank_from_nodes",
-]
+from lpcfg_sk.cfg._rules import best_chains, rule_weights
+from lpcfg_sk.treebank import Treebank, node_spans, over_chunks
 
 # A sentence costs about the cube of its length; this is some twenty sentences of
 # ordinary length.
@@ -30,8 +21,7 @@ _CHUNK_WORK = 200_000.0
 
 def encode(grammar, treebank):
     """Return the terminal number of each token, -1 where the grammar has none."""
-    ids = treebank.tokens.map_to(grammar.terminals)
-    return np.append(ids, np.int32(-1))[treebank.token]
+    return treebank.tokens.map_to(grammar.terminals)[treebank.token]
 
 
 def rules_of_trees(grammar, treebank):
@@ -218,14 +208,12 @@ def treebank_from_nodes(X, trees, nonterminals):
         name: np.concatenate([np.zeros(0, int), *(tree[i] for tree in trees)])
         for i, name in enumerate(("label", "size", "parent"))
     }
-    counts = np.array([len(tree[0]) for tree in trees], dtype=np.int64)
-    node_offsets = offsets(counts)
-    leaves = offsets(columns["size"] == 1)
-    begin = np.repeat(leaves[node_offsets[:-1]], counts)
+    node_offsets = offsets([len(tree[0]) for tree in trees])
+    start, stop = node_spans(columns["size"], node_offsets)
     return Treebank.from_columns(
         **columns,
-        start=leaves[:-1] - begin,
-        stop=leaves[np.arange(len(begin)) + columns["size"]] - begin,
+        start=start,
+        stop=stop,
         node_offsets=node_offsets,
         token=X.token,
         token_offsets=X.token_offsets,

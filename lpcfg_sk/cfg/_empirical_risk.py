@@ -14,15 +14,6 @@ from lpcfg_sk.cfg._rules import rules_by_lhs
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.treebank import ShardedTreebank, Treebank, over_chunks
 
-__all__ = [
-    "EmpiricalRisk",
-    "Minimum",
-    "count_derivable",
-    "minimise",
-    "normalised",
-    "uniform",
-]
-
 _LOGGER = logging.getLogger("lpcfg_sk.cfg")
 
 # A log-loss may rise by rounding, never by more.
@@ -93,22 +84,19 @@ def minimise(risk, chains, theta, *, max_iter, tol, verbose=0):
         if converged or n_iter == max_iter:
             break
         if n_iter > 0:
-            if chains.pseudo_count == 0:
-                _check_fall(*losses[-2:])
-            if tol is not None and losses[-2] - loss < tol:
+            before = losses[-2]
+            risen = loss > before + _ROUNDING * abs(before)
+            if risen and chains.pseudo_count == 0:
+                warnings.warn(
+                    f"the log-loss rose from {before:.9g} to {loss:.9g}",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
+            if tol is not None and before - loss < tol:
                 converged = True
                 break
         binomials = chains.estimate(counts, binomials)
     return Minimum(theta, binomials, chains, losses, n_iter, converged)
-
-
-def _check_fall(before, after):
-    if after > before + _ROUNDING * abs(before):
-        warnings.warn(
-            f"the log-loss rose from {before:.9g} to {after:.9g}",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
 
 
 @dataclass

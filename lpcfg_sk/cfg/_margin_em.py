@@ -29,12 +29,15 @@ from lpcfg_sk.cfg._empirical_risk import (
 )
 from lpcfg_sk.cfg._rules import rules_by_lhs
 from lpcfg_sk.exceptions import ConvergenceWarning, ParseFailureWarning
-from lpcfg_sk.treebank import check_sample_weight, check_treebank, over_chunks
+from lpcfg_sk.treebank import (
+    TreebankInputMixin,
+    check_sample_weight,
+    check_treebank,
+    over_chunks,
+)
 
-__all__ = ["MarginEMPCFG"]
 
-
-class MarginEMPCFG(BaseEstimator):
+class MarginEMPCFG(TreebankInputMixin, BaseEstimator):
     """Probabilistic CFG by empirical risk minimisation with proper approximations.
 
     The log-loss is minimised over the grammars whose binomials, in the binary normal
@@ -184,11 +187,6 @@ class MarginEMPCFG(BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, *, sample_weight=None):

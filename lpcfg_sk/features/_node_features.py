@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._ragged import find_keys, offsets
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
-from lpcfg_sk.features._node import Node
 from lpcfg_sk.features._productions import Productions
 from lpcfg_sk.features._templates import (
     INSIDE_TEMPLATES,
     OUTSIDE_TEMPLATES,
     FeatureNames,
+    Node,
 )
 from lpcfg_sk.treebank import (
     TreebankTransformerMixin,
@@ -24,8 +24,6 @@ from lpcfg_sk.treebank import (
     over_chunks,
     transforms_shards,
 )
-
-__all__ = ["InsideFeatures", "OutsideFeatures"]
 
 
 class _NodeFeatures(

@@ -16,8 +16,6 @@ from lpcfg_sk.treebank import (
     rule_keys,
 )
 
-__all__ = ["NodeColumns", "Productions"]
-
 
 class NodeColumns(NamedTuple):
     """What templates read of the nodes of a treebank.

@@ -1,34 +1,24 @@
-"""Named templates: integer keys of all nodes at once, and their names.
+"""Templates of features: named ones, and the nodes that callables see.
+
+A named template gives integer keys of all nodes at once, and their names.
 
 A key is a mixed-radix number over the fitted ids of :class:`Productions`, hence
 exact: two features never share a column. Key -1 means that a template has no
 feature for a node. Every key holds the label of the node, as the paper's Ω^a needs.
+
+A template has two methods: ``keys(nodes, productions)`` returns one int64 key per node,
+``name(key, productions)`` what a key stands for.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-
-__all__ = ["INSIDE_TEMPLATES", "OUTSIDE_TEMPLATES", "FeatureNames"]
 
 #: Larger than any span; keys ``label * WIDTHS + width`` stay below 2**63.
 WIDTHS = np.int64(1) << 31
 
 
-class _Template(ABC):
-    """Turns node columns into keys, and keys into names."""
-
-    @abstractmethod
-    def keys(self, nodes, productions):
-        """Return one int64 key per node, -1 for none."""
-
-    @abstractmethod
-    def name(self, key, productions):
-        """Return what a key stands for."""
-
-
-class _LabelPair(_Template):
+class _LabelPair:
     """The label of a node with one of its children's, or with a tag."""
 
     def __init__(self, pick):
@@ -58,7 +48,7 @@ def _head_tag(nodes):
     return nodes.head
 
 
-class _Rule(_Template):
+class _Rule:
     """The rule at a node that has children."""
 
     def keys(self, nodes, productions):
@@ -75,7 +65,7 @@ class _Word(_Rule):
         return np.where(nodes.left < 0, nodes.production, -1)
 
 
-class _RulePair(_Template):
+class _RulePair:
     """The rule at a node with the rule at one of its children."""
 
     def __init__(self, child):
@@ -93,7 +83,7 @@ class _RulePair(_Template):
         return f"{productions.name(rule)} | {productions.name(below)}"
 
 
-class _Width(_Template):
+class _Width:
     """The label of a node with a number of words."""
 
     def __init__(self, column, inner_only):
@@ -112,7 +102,7 @@ class _Width(_Template):
         return f"{productions.labels[a]} {width}"
 
 
-class _RulesAbove(_Template):
+class _RulesAbove:
     """The chain of up to `depth` rules above a node, the foot marked.
 
     A step is "child of rule r, left or right" or, at a root, "top, label a". The
@@ -165,7 +155,7 @@ class _RulesAbove(_Template):
         return f"{a}->{b} [{c}]" if is_right else f"{a}->[{b}] {c}"
 
 
-class _Ancestors(_Template):
+class _Ancestors:
     """The labels of a node and of its nearest ancestors.
 
     The place above a root has a symbol of its own.
@@ -194,7 +184,7 @@ class _Ancestors(_Template):
         return " ".join(reversed(parts))
 
 
-class _OtherHead(_Template):
+class _OtherHead:
     """Label of a node, and the tag of the next head on the way to the root."""
 
     def keys(self, nodes, productions):
@@ -275,3 +265,110 @@ class FeatureNames(Sequence):
         key = keys[column - int(self._ends[part]) + len(keys)]
         name = key if template is None else template.name(key, self._productions)
         return f"{self._prefixes[part]}{name}"
+
+
+class Node:
+    """A node of a binary tree, as template callables see it.
+
+    Parameters
+    ----------
+    treebank : Treebank
+        Binary trees.
+    row : int
+        Which tree.
+    index : int
+        Position of the node within its tree, in preorder.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.features import Node
+    >>> node = Node(Treebank(["(S (NP I) (VP (V saw) (NP her)))"]), 0, 2)
+    >>> node.label, node.n_words, node.left.word, node.parent.label
+    ('VP', 2, 'saw', 'S')
+    """
+
+    __slots__ = ("_base", "_treebank", "index", "row")
+
+    def __init__(self, treebank, row, index):
+        self._treebank = treebank
+        self._base = int(treebank.node_offsets[row])
+        self.row = row
+        self.index = index
+
+    def _at(self, index):
+        return Node(self._treebank, self.row, index)
+
+    @property
+    def label(self):
+        """Label of the node."""
+        return self._treebank.labels[self._treebank.label[self._base + self.index]]
+
+    @property
+    def is_leaf(self):
+        """Whether the node is a pre-terminal."""
+        return self._treebank.size[self._base + self.index] == 1
+
+    @property
+    def start(self):
+        """Number of words before the node."""
+        return int(self._treebank.start[self._base + self.index])
+
+    @property
+    def stop(self):
+        """Number of words up to the end of the node."""
+        return int(self._treebank.stop[self._base + self.index])
+
+    @property
+    def n_words(self):
+        """Number of words below the node."""
+        return self.stop - self.start
+
+    @property
+    def word(self):
+        """Word of a pre-terminal as models see it, None for other nodes."""
+        return self.words[self.start] if self.is_leaf else None
+
+    @property
+    def words(self):
+        """Words of the whole sentence as models see them."""
+        bank = self._treebank
+        begin, end = bank.token_offsets[self.row : self.row + 2]
+        return [bank.words[i] for i in bank.word[begin:end].tolist()]
+
+    @property
+    def tokens(self):
+        """Words of the whole sentence as they are spelt."""
+        bank = self._treebank
+        begin, end = bank.token_offsets[self.row : self.row + 2]
+        return [bank.tokens[i] for i in bank.token[begin:end].tolist()]
+
+    @property
+    def left(self):
+        """Left child, None for a pre-terminal."""
+        return None if self.is_leaf else self._at(self.index + 1)
+
+    @property
+    def right(self):
+        """Right child, None for a pre-terminal."""
+        if self.is_leaf:
+            return None
+        first = self.index + 1
+        return self._at(first + int(self._treebank.size[self._base + first]))
+
+    @property
+    def parent(self):
+        """Parent, None for the root."""
+        parent = int(self._treebank.parent[self._base + self.index])
+        return None if parent < 0 else self._at(parent)
+
+    @property
+    def sibling(self):
+        """The other child of the parent, None for the root."""
+        parent = self.parent
+        if parent is None:
+            return None
+        return parent.right if self.index == parent.index + 1 else parent.left
+
+    def __repr__(self):
+        return f"<Node {self.label} {self.start}:{self.stop} of tree {self.row}>"

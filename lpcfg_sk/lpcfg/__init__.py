@@ -1,8 +1,6 @@
 """L-PCFGs: parameters in tensor form, and what they compute."""
 
-from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
-from lpcfg_sk.lpcfg._latent_states import requested_states
 from lpcfg_sk.lpcfg._lexicon import smooth_lexicon
 from lpcfg_sk.lpcfg._lpcfg import LPCFG
 from lpcfg_sk.lpcfg._maximization import (
@@ -10,11 +8,13 @@ from lpcfg_sk.lpcfg._maximization import (
     Layout,
     coarse_pcfg,
     divide,
+    grammar_of_lexicon,
     grammar_of_parameters,
     maximize,
+    requested_states,
     smoothed_emissions,
 )
-from lpcfg_sk.lpcfg._tree_values import posterior_vectors
+from lpcfg_sk.lpcfg._trees import posterior_vectors
 
 __all__ = ["LPCFG", "GrammarArrays", "coarse_pcfg", "smooth_lexicon"]
 
@@ -23,11 +23,10 @@ _shared = (
     Estimates,
     Layout,
     divide,
+    grammar_of_lexicon,
     grammar_of_parameters,
-    load_arrays,
     maximize,
     posterior_vectors,
     requested_states,
-    save_arrays,
     smoothed_emissions,
 )

@@ -4,10 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk._ragged import offsets, read_only
+from lpcfg_sk._ragged import offsets, ragged_indices, read_only
 from lpcfg_sk.treebank import lexical_keys, rule_keys
-
-__all__ = ["GrammarArrays", "check_arrays"]
 
 
 class GrammarArrays(NamedTuple):
@@ -77,9 +75,41 @@ class GrammarArrays(NamedTuple):
 
     def lexical_keys(self):
         """Return the increasing key of each lexical entry."""
+        return lexical_keys(self.lex_word, self.lex_label, len(self.n_states))
+
+    @property
+    def lex_word(self):
+        """Word of each lexical entry."""
         words = np.arange(len(self.word_offset) - 1)
-        word = np.repeat(words, np.diff(self.word_offset))
-        return lexical_keys(word, self.lex_label, len(self.n_states))
+        return np.repeat(words, np.diff(self.word_offset))
+
+    def states(self, labels):
+        """Return the place of each value of vectors of nonterminals among all states.
+
+        Parameters
+        ----------
+        labels : ndarray of int
+            The nonterminals of the vectors.
+
+        Returns
+        -------
+        ndarray of int64
+        """
+        return ragged_indices(offsets(self.n_states)[labels], self.n_states[labels])
+
+    def binary_states(self):
+        """Return the rule of each value of `binary`, and its three states.
+
+        Returns
+        -------
+        rule, parent, left, right : ndarray of int64, shape (len(binary),)
+        """
+        m = self.n_states.astype(np.int64)
+        rule = np.repeat(np.arange(len(self.rule_parent)), np.diff(self.rule_offset))
+        within = np.arange(len(self.binary)) - self.rule_offset[rule]
+        m_left, m_right = m[self.rule_left[rule]], m[self.rule_right[rule]]
+        parent, rest = np.divmod(within, m_left * m_right)
+        return rule, parent, *np.divmod(rest, m_right)
 
     @property
     def is_signed(self):
@@ -88,21 +118,10 @@ class GrammarArrays(NamedTuple):
         return any(part.min(initial=0.0) < 0.0 for part in values)
 
 
-_DTYPES = {
-    "n_states": np.int32,
-    "rule_parent": np.int32,
-    "rule_left": np.int32,
-    "rule_right": np.int32,
-    "rule_offset": np.int64,
-    "binary": np.float64,
-    "word_offset": np.int64,
-    "lex_label": np.int32,
-    "lex_offset": np.int64,
-    "lexical": np.float64,
-    "root_label": np.int32,
-    "root_offset": np.int64,
-    "root": np.float64,
-}
+def _dtype(name):
+    if name in ("binary", "lexical", "root"):
+        return np.float64
+    return np.int64 if name.endswith("_offset") else np.int32
 
 
 def check_arrays(arrays, n_words):
@@ -126,7 +145,8 @@ def check_arrays(arrays, n_words):
         If lengths, offsets, ids or order do not agree, or a value is not finite.
     """
     checked = {}
-    for name, dtype in _DTYPES.items():
+    for name in GrammarArrays._fields:
+        dtype = _dtype(name)
         given = np.asarray(getattr(arrays, name))
         if given.ndim != 1:
             raise ValueError(f"{name} must have one axis, got shape {given.shape}.")
@@ -141,13 +161,7 @@ def check_arrays(arrays, n_words):
         raise ValueError(
             f"Nonterminal {bad} has {n_states[bad]} latent states; at least 1 needed."
         )
-    for name in (
-        "rule_parent",
-        "rule_left",
-        "rule_right",
-        "lex_label",
-        "root_label",
-    ):
+    for name in ("rule_parent", "rule_left", "rule_right", "lex_label", "root_label"):
         ids = getattr(arrays, name)
         if ids.size and (ids.min() < 0 or ids.max() >= len(n_states)):
             raise ValueError(
@@ -194,3 +208,59 @@ def _check_pieces(name, values, offset, lengths):
 def _check_increasing(what, keys):
     if np.any(np.diff(keys) <= 0):
         raise ValueError(f"The {what} must be sorted, without repetition.")
+
+
+def conjugate(a, labels, transforms):
+    """Change the basis of the latent states (theorem 3 of the paper).
+
+    Parameters
+    ----------
+    a : GrammarArrays
+        The parameters.
+    labels : SymbolTable
+        Names of the nonterminals.
+    transforms : mapping of str to array-like of shape (m_a, m_a)
+        See :meth:`LPCFG.conjugate`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The new values of `binary`, `lexical` and `root`.
+    """
+    forward = [np.eye(m) for m in a.n_states]
+    backward = list(forward)
+    for name, matrix in transforms.items():
+        label = labels.index(name)
+        if label < 0:
+            raise ValueError(f"The grammar has no nonterminal {name!r}.")
+        matrix = np.asarray(matrix, dtype=np.float64)
+        m = int(a.n_states[label])
+        if matrix.shape != (m, m) or not np.all(np.isfinite(matrix)):
+            raise ValueError(
+                f"The transform of {name!r} must be a finite {m} by {m} matrix, got "
+                f"shape {matrix.shape}."
+            )
+        forward[label] = matrix
+        try:
+            backward[label] = np.linalg.inv(matrix)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                f"The transform of {name!r} must be invertible."
+            ) from error
+    binary = np.empty_like(a.binary)
+    rules = zip(a.rule_parent, a.rule_left, a.rule_right, strict=True)
+    for r, (parent, left, right) in enumerate(rules):
+        piece = slice(a.rule_offset[r], a.rule_offset[r + 1])
+        tensor = a.binary[piece].reshape(a.n_states[[parent, left, right]])
+        tensor = np.tensordot(backward[parent].T, tensor, axes=1)
+        binary[piece] = (forward[left] @ (tensor @ forward[right].T)).ravel()
+    lexical = np.empty_like(a.lexical)
+    for label in np.unique(a.lex_label):
+        entries = np.flatnonzero(a.lex_label == label)
+        at = a.lex_offset[entries][:, None] + np.arange(a.n_states[label])
+        lexical[at] = a.lexical[at] @ backward[label]
+    root = np.empty_like(a.root)
+    for k, label in enumerate(a.root_label):
+        piece = slice(a.root_offset[k], a.root_offset[k + 1])
+        root[piece] = forward[label] @ a.root[piece]
+    return {"binary": binary, "lexical": lexical, "root": root}

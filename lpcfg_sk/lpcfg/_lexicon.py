@@ -6,8 +6,6 @@ import numpy as np
 
 from lpcfg_sk._ragged import offsets, ragged_indices
 
-__all__ = ["UNKNOWN_WORD", "SmoothedLexicon", "smooth_lexicon"]
-
 #: Stands for every word, and every signature class, that training never saw.
 UNKNOWN_WORD = "<UNK>"
 
@@ -82,32 +80,34 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     """
     m = np.asarray(n_states, dtype=np.int64)
     if alpha == 0:
-        lengths = m[rules.lex_label]
         return SmoothedLexicon(
             words=rules.words,
             unknown_word=None,
             word_offset=rules.word_offset,
             lex_label=rules.lex_label,
-            lex_offset=offsets(lengths),
+            lex_offset=offsets(m[rules.lex_label]),
             lexical=np.asarray(vectors, dtype=np.float64),
         )
-    n_words, n_labels = len(rules.words), np.int64(len(m))
-    own_count = _word_counts(rules)
-    own = _Entries.build(rules.word_offset, rules.lex_label, vectors, m)
-    open_class = _open_class(rules, own, own_count, m)
+    vectors = np.asarray(vectors, dtype=np.float64)
+    n_words, n_labels = len(rules.words), len(m)
+    own_count = np.bincount(rules.lex_word, rules.lexical_count, minlength=n_words)
+    own_word, own_label = rules.lex_word.astype(np.int64), rules.lex_label
+    open_label, open_vectors = _open_class(rules, vectors, own_count, m)
     # Row n_words of the sources is the open class, in units of one token.
-    source = own.append_row(open_class)
+    source_label = np.append(own_label, open_label)
+    source_begin = np.append(rules.word_offset, len(source_label))
+    source_offset = offsets(m[source_label])
+    source_values = np.append(vectors, open_vectors)
     source_count = np.append(own_count, 1.0)
 
     if rules.backoff is None:
-        borrower = np.zeros(0, dtype=np.int64)
-        lender = borrower
+        borrower = lender = np.zeros(0, dtype=np.int64)
     else:
         lender = rules.backoff.astype(np.int64)
         lender = np.where(source_count[lender] > 0, lender, n_words)
         borrower = np.flatnonzero(lender != np.arange(n_words))
         lender = lender[borrower]
-    words, unknown_word = rules.words, UNKNOWN_WORD
+    words = rules.words
     if UNKNOWN_WORD not in words:
         words = (*words, UNKNOWN_WORD)
         borrower = np.append(borrower, n_words)
@@ -120,24 +120,24 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     keep = np.where(borrows, count / (count + alpha), 1.0)
     share = np.where(count > 0, keep * alpha, 1.0)[borrower] / source_count[lender]
 
-    lent = np.diff(source.word_offset)[lender]
-    lent_entry = ragged_indices(source.word_offset[lender], lent)
+    lent = np.diff(source_begin)[lender]
+    lent_entry = ragged_indices(source_begin[lender], lent)
     lent_word = np.repeat(borrower, lent)
-    own_keys = own.word * n_labels + own.label
-    lent_keys = lent_word * n_labels + source.label[lent_entry]
+    own_keys = own_word * n_labels + own_label
+    lent_keys = lent_word * n_labels + source_label[lent_entry]
     keys = np.union1d(own_keys, lent_keys)
     word, label = np.divmod(keys, n_labels)
     lex_offset = offsets(m[label])
     lexical = np.zeros(lex_offset[-1])
-    to = ragged_indices(lex_offset[np.searchsorted(keys, own_keys)], m[own.label])
-    lexical[to] += own.values * np.repeat(keep[own.word], m[own.label])
-    length = m[source.label[lent_entry]]
+    to = ragged_indices(lex_offset[np.searchsorted(keys, own_keys)], m[own_label])
+    lexical[to] += vectors * np.repeat(keep[own_word], m[own_label])
+    length = m[source_label[lent_entry]]
     to = ragged_indices(lex_offset[np.searchsorted(keys, lent_keys)], length)
-    values = source.values[ragged_indices(source.offset[lent_entry], length)]
+    values = source_values[ragged_indices(source_offset[lent_entry], length)]
     lexical[to] += values * np.repeat(np.repeat(share, lent), length)
     return SmoothedLexicon(
         words=words,
-        unknown_word=unknown_word,
+        unknown_word=UNKNOWN_WORD,
         word_offset=offsets(np.bincount(word, minlength=n_rows)),
         lex_label=label.astype(np.int32),
         lex_offset=lex_offset,
@@ -145,47 +145,8 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     )
 
 
-class _Entries(NamedTuple):
-    """Lexical vectors, sorted by (word, label)."""
-
-    word_offset: np.ndarray
-    word: np.ndarray
-    label: np.ndarray
-    offset: np.ndarray
-    values: np.ndarray
-
-    @classmethod
-    def build(cls, word_offset, label, values, m):
-        n_words = len(word_offset) - 1
-        return cls(
-            word_offset=word_offset,
-            word=np.repeat(np.arange(n_words, dtype=np.int64), np.diff(word_offset)),
-            label=label.astype(np.int64),
-            offset=offsets(m[label]),
-            values=np.asarray(values, dtype=np.float64),
-        )
-
-    def append_row(self, row):
-        """Put the entries (label, offset, values) of one more word at the end."""
-        label, offset, values = row
-        n_words = len(self.word_offset) - 1
-        return _Entries(
-            word_offset=np.append(self.word_offset, len(self.word) + len(label)),
-            word=np.append(self.word, np.full(len(label), n_words)),
-            label=np.append(self.label, label),
-            offset=np.append(self.offset[:-1], self.offset[-1] + offset),
-            values=np.append(self.values, values),
-        )
-
-
-def _word_counts(rules):
-    return np.bincount(
-        rules.lex_word, weights=rules.lexical_count, minlength=len(rules.words)
-    )
-
-
-def _open_class(rules, own, count, m):
-    """Return the vectors of one rare token: labels, offsets, values."""
+def _open_class(rules, vectors, count, m):
+    """Return the labels and the vectors of one rare token."""
     share = np.zeros(len(count))
     if rules.backoff is not None:
         share[rules.backoff] = 1.0
@@ -193,15 +154,16 @@ def _open_class(rules, own, count, m):
     if not share.any():
         share[count > 0] = 1.0 / count[count > 0]
     share /= share @ count
-    chosen = np.flatnonzero(share[own.word] > 0)
-    label, position = np.unique(own.label[chosen], return_inverse=True)
+    share = share[rules.lex_word]
+    chosen = np.flatnonzero(share > 0)
+    label, position = np.unique(rules.lex_label[chosen], return_inverse=True)
     offset = offsets(m[label])
     values = np.zeros(offset[-1])
-    length = m[own.label[chosen]]
+    length = m[rules.lex_label[chosen]]
+    begin = offsets(m[rules.lex_label])[chosen]
     np.add.at(
         values,
         ragged_indices(offset[position], length),
-        own.values[ragged_indices(own.offset[chosen], length)]
-        * np.repeat(share[own.word[chosen]], length),
+        vectors[ragged_indices(begin, length)] * np.repeat(share[chosen], length),
     )
-    return label, offset, values
+    return label, values

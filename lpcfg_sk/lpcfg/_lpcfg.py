@@ -3,11 +3,10 @@
 import numpy as np
 
 import lpcfg_sk
+from lpcfg_sk._files import load_arrays, save_arrays
 from lpcfg_sk._kernels._lpcfg_trees import tree_values
 from lpcfg_sk._ragged import find_keys
-from lpcfg_sk.lpcfg._conjugate import conjugate
-from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
-from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays, check_arrays
+from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays, check_arrays, conjugate
 from lpcfg_sk.lpcfg._mappings import (
     BinaryView,
     LexicalView,
@@ -15,8 +14,12 @@ from lpcfg_sk.lpcfg._mappings import (
     arrays_of_mappings,
     parameter_frame,
 )
-from lpcfg_sk.lpcfg._sampling import normalize, sample_trees, why_not_probabilistic
-from lpcfg_sk.lpcfg._tree_values import over_trees
+from lpcfg_sk.lpcfg._trees import (
+    normalize,
+    over_trees,
+    sample_trees,
+    why_not_probabilistic,
+)
 from lpcfg_sk.treebank import (
     SymbolTable,
     check_treebank,
@@ -24,8 +27,6 @@ from lpcfg_sk.treebank import (
     lexical_keys,
     rule_keys,
 )
-
-__all__ = ["LPCFG"]
 
 _KIND = "LPCFG"
 _VERSION = 1
@@ -161,6 +162,25 @@ class LPCFG:
         """
         nonterminals, words, arrays = arrays_of_mappings(binary, lexical, root)
         return cls.from_arrays(nonterminals, words, arrays, unknown_word=unknown_word)
+
+    def _replace(self, **values):
+        """Return the same rules with other values of their parameters.
+
+        Parameters
+        ----------
+        **values : ndarray of float64
+            Fields of `arrays`: `binary`, `lexical` and `root`.
+
+        Returns
+        -------
+        LPCFG
+        """
+        return self.from_arrays(
+            self.nonterminals,
+            self.words,
+            self.arrays._replace(**values),
+            unknown_word=self.unknown_word,
+        )
 
     # -- parameters ------------------------------------------------------------
 
@@ -438,7 +458,7 @@ class LPCFG:
         Inside vectors become :math:`b (G^a)^{-1}`, outside vectors
         :math:`G^a β`.
         """
-        return conjugate(self, transforms)
+        return self._replace(**conjugate(self.arrays, self._labels, transforms))
 
     def to_wta(self):
         """Return the weighted tree automaton with the same values.

@@ -9,14 +9,6 @@ from lpcfg_sk._ragged import find_keys, offsets
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
 from lpcfg_sk.treebank import lexical_keys, rule_keys
 
-__all__ = [
-    "BinaryView",
-    "LexicalView",
-    "RootView",
-    "arrays_of_mappings",
-    "parameter_frame",
-]
-
 
 def arrays_of_mappings(binary, lexical, root):
     """Turn mappings from rules to arrays into names and flat arrays.
@@ -82,12 +74,8 @@ def arrays_of_mappings(binary, lexical, root):
 def parameter_frame(grammar):
     """See :meth:`LPCFG.to_frame`."""
     a = grammar.arrays
-    m = a.n_states.astype(np.int64)
-    rule = np.repeat(np.arange(len(a.rule_parent)), np.diff(a.rule_offset))
-    within = np.arange(len(a.binary)) - a.rule_offset[rule]
-    m_left, m_right = m[a.rule_left[rule]], m[a.rule_right[rule]]
+    rule, state, left_state, right_state = a.binary_states()
     entry = np.repeat(np.arange(len(a.lex_label)), np.diff(a.lex_offset))
-    word = np.repeat(np.arange(len(grammar.words)), np.diff(a.word_offset))
     top = np.repeat(np.arange(len(a.root_label)), np.diff(a.root_offset))
     none = np.full(len(entry) + len(top), -1)
 
@@ -106,17 +94,17 @@ def parameter_frame(grammar):
             ),
             "state": np.concatenate(
                 [
-                    within // (m_left * m_right),
+                    state,
                     np.arange(len(entry)) - a.lex_offset[entry],
                     np.arange(len(top)) - a.root_offset[top],
                 ]
             ),
             "left": names([a.rule_left[rule], none], grammar.nonterminals),
-            "left_state": np.append(within // m_right % m_left, none),
+            "left_state": np.append(left_state, none),
             "right": names([a.rule_right[rule], none], grammar.nonterminals),
-            "right_state": np.append(within % m_right, none),
+            "right_state": np.append(right_state, none),
             "word": names(
-                [np.full(len(rule), -1), word[entry], np.full(len(top), -1)],
+                [np.full(len(rule), -1), a.lex_word[entry], np.full(len(top), -1)],
                 grammar.words,
             ),
             "value": np.concatenate([a.binary, a.lexical, a.root]),
@@ -172,18 +160,34 @@ def _agree(m, name, states, where):
 
 
 class _View(Mapping):
-    """Read-only mapping over the pieces of a flat array."""
+    """Read-only mapping over the pieces of a flat array.
+
+    A subclass sets `_kind`, the name of the array and the prefix of its columns.
+    """
+
+    _kind: tuple
 
     def __init__(self, grammar):
         self._grammar = grammar
+        values, prefix = self._kind
+        self._values = getattr(grammar.arrays, values)
+        self._offset = getattr(grammar.arrays, f"{prefix}_offset")
+
+    def __len__(self):
+        return len(self._offset) - 1
 
     def __repr__(self):
         return f"<{type(self).__name__} of {len(self)} rules>"
 
+    def _find(self, rule, keys, key):
+        (i,) = find_keys(keys, key)
+        if i < 0:
+            raise KeyError(rule)
+        return self._values[self._offset[i] : self._offset[i + 1]]
+
 
 class BinaryView(_View):
-    def __len__(self):
-        return len(self._grammar.arrays.rule_parent)
+    _kind = ("binary", "rule")
 
     def __iter__(self):
         names, a = self._grammar.nonterminals, self._grammar.arrays
@@ -192,52 +196,38 @@ class BinaryView(_View):
             yield tuple(names[i] for i in rule)
 
     def __getitem__(self, rule):
-        g, a = self._grammar, self._grammar.arrays
+        g = self._grammar
         if not isinstance(rule, tuple) or len(rule) != 3:
             raise KeyError(rule)
         ids = [g._labels.index(s) for s in rule]
         key = rule_keys(*([i] for i in ids), len(g.nonterminals))
-        (r,) = find_keys(g._rule_keys, key)
-        if r < 0:
-            raise KeyError(rule)
-        flat = a.binary[a.rule_offset[r] : a.rule_offset[r + 1]]
-        return flat.reshape(a.n_states[ids])
+        return self._find(rule, g._rule_keys, key).reshape(g.arrays.n_states[ids])
 
 
 class LexicalView(_View):
-    def __len__(self):
-        return len(self._grammar.arrays.lex_label)
+    _kind = ("lexical", "lex")
 
     def __iter__(self):
         g, a = self._grammar, self._grammar.arrays
-        word = np.repeat(np.arange(len(g.words)), np.diff(a.word_offset))
-        for label, x in zip(a.lex_label.tolist(), word.tolist(), strict=True):
+        for label, x in zip(a.lex_label.tolist(), a.lex_word.tolist(), strict=True):
             yield g.nonterminals[label], g.words[x]
 
     def __getitem__(self, rule):
-        g, a = self._grammar, self._grammar.arrays
+        g = self._grammar
         if not isinstance(rule, tuple) or len(rule) != 2:
             raise KeyError(rule)
         label, word = g._labels.index(rule[0]), g._words.index(rule[1])
         key = lexical_keys([word], [label], len(g.nonterminals))
-        (e,) = find_keys(g._lexical_keys, key)
-        if e < 0:
-            raise KeyError(rule)
-        return a.lexical[a.lex_offset[e] : a.lex_offset[e + 1]]
+        return self._find(rule, g._lexical_keys, key)
 
 
 class RootView(_View):
-    def __len__(self):
-        return len(self._grammar.arrays.root_label)
+    _kind = ("root", "root")
 
     def __iter__(self):
         for label in self._grammar.arrays.root_label.tolist():
             yield self._grammar.nonterminals[label]
 
     def __getitem__(self, name):
-        g, a = self._grammar, self._grammar.arrays
-        label = g._labels.index(name)
-        (k,) = find_keys(a.root_label, np.array([label]))
-        if k < 0:
-            raise KeyError(name)
-        return a.root[a.root_offset[k] : a.root_offset[k + 1]]
+        key = np.array([self._grammar._labels.index(name)])
+        return self._find(name, self._grammar.arrays.root_label, key)

@@ -1,5 +1,7 @@
 """From counts to a probabilistic grammar."""
 
+import warnings
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
@@ -9,12 +11,11 @@ from lpcfg_sk._kernels._em import (
     divide_rows,
     normalize_rules,
 )
-from lpcfg_sk._ragged import offsets
+from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
 from lpcfg_sk.lpcfg._lexicon import smooth_lexicon
 from lpcfg_sk.lpcfg._lpcfg import LPCFG
-
-__all__ = ["Estimates", "Layout", "coarse_pcfg", "grammar_of_parameters", "maximize"]
 
 #: Part of a rule's marginals that is taken from its nonterminals in general. Without
 #: it a smoothed rule still has no probability in states that it was never seen with.
@@ -22,7 +23,7 @@ _POOLING = 0.5
 
 
 class Layout(NamedTuple):
-    """Where the parameters of a grammar over the rules of an rules lie.
+    """Where the parameters of a grammar over the rules of a table lie.
 
     Attributes
     ----------
@@ -67,13 +68,11 @@ class Layout(NamedTuple):
 
     def states(self, labels):
         """Return the state of each value of vectors of the given nonterminals."""
-        m = self.n_states[labels]
-        shift = np.repeat(self.state_offset[labels] - offsets(m)[:-1], m)
-        return np.arange(len(shift)) + shift
+        return ragged_indices(self.state_offset[labels], self.n_states[labels])
 
 
 class Estimates(NamedTuple):
-    """Parameters, or counts, of all rules of an rules, in a layout."""
+    """Parameters, or counts, of all rules of a table, in a layout."""
 
     binary: np.ndarray
     lexical: np.ndarray
@@ -162,8 +161,29 @@ def grammar_of_parameters(rules, layout, parameters, totals, *, alpha=1.0):
         # Nonterminals with words and with children share their probability.
         binary = binary.copy()
         divide_rows(layout, divide(after, totals), binary)
+    return grammar_of_lexicon(rules, layout, lexicon, binary, parameters.root)
+
+
+def grammar_of_lexicon(rules, layout, lexicon, binary, root):
+    """Make a grammar of a smoothed lexicon and the other parameters.
+
+    Parameters
+    ----------
+    rules : RuleTable
+        The rules.
+    layout : Layout
+        Where `binary` and `root` lie.
+    lexicon : SmoothedLexicon
+        The lexical parameters.
+    binary, root : ndarray of float64
+        The other parameters.
+
+    Returns
+    -------
+    LPCFG
+    """
     arrays = GrammarArrays(
-        n_states=layout.n_states.astype(np.int32),
+        n_states=layout.n_states,
         rule_parent=rules.rule_parent,
         rule_left=rules.rule_left,
         rule_right=rules.rule_right,
@@ -175,7 +195,7 @@ def grammar_of_parameters(rules, layout, parameters, totals, *, alpha=1.0):
         lexical=lexicon.lexical,
         root_label=rules.root_label,
         root_offset=layout.root_offset,
-        root=parameters.root,
+        root=root,
     )
     return LPCFG.from_arrays(
         rules.nonterminals, lexicon.words, arrays, unknown_word=lexicon.unknown_word
@@ -252,3 +272,66 @@ def divide(numerator, denominator):
     denominator = np.broadcast_to(denominator, np.shape(numerator))
     out = np.zeros_like(numerator, dtype=np.float64)
     return np.divide(numerator, denominator, out=out, where=denominator != 0)
+
+
+def requested_states(m, nonterminals, counts):
+    """Return the number of latent states that the user asks for.
+
+    Parameters
+    ----------
+    m : int, mapping of str to int, or callable
+        One number for all; a number for some nonterminals (1 for those not
+        named); or ``m(nonterminal, count) -> int``, with the (weighted) number
+        of occurrences.
+    nonterminals : sequence of str
+        Names.
+    counts : array-like of float
+        Number of occurrences of each.
+
+    Returns
+    -------
+    ndarray of int64
+        At least 1 each.
+
+    Warns
+    -----
+    TreebankWarning
+        If `m` names nonterminals that the trees do not have.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.lpcfg import requested_states
+    >>> requested_states({"NP": 4}, ["NP", "VP"], [10, 10]).tolist()
+    [4, 1]
+    >>> requested_states(lambda a, n: min(8, n // 3), ["NP", "VP"], [9, 60]).tolist()
+    [3, 8]
+    """
+    if callable(m):
+        wanted = [m(a, c) for a, c in zip(nonterminals, counts, strict=True)]
+    elif hasattr(m, "items"):
+        wanted = [m.get(a, 1) for a in nonterminals]
+        # No error: a fold of cross-validation may lack a label.
+        unknown = [a for a in m if a not in set(nonterminals)]
+        if unknown:
+            names = ", ".join(map(repr, unknown[:5])) + (", ..." if unknown[5:] else "")
+            warnings.warn(
+                f"m names nonterminals that the trees do not have, which is ignored: "
+                f"{names}",
+                TreebankWarning,
+                stacklevel=2,
+            )
+    else:
+        wanted = [m] * len(nonterminals)
+    for a, value in zip(nonterminals, wanted, strict=True):
+        if not _is_whole(value) or value < 1:
+            raise ValueError(
+                f"m gives {value!r} latent states for {a!r}; a whole number from 1 on "
+                "is needed."
+            )
+    return np.array(wanted, dtype=np.int64)
+
+
+def _is_whole(value):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        return False
+    return isinstance(value, Integral) or float(value).is_integer()

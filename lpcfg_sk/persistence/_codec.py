@@ -16,13 +16,13 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch
 
+from lpcfg_sk._files import load_arrays, save_arrays
 from lpcfg_sk.automata import CPCompressor, SVTAMinimizer
 from lpcfg_sk.cfg import MarginEMPCFG
 from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.features import InsideFeatures, OutsideFeatures, Productions
 from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM, NGramTable
-from lpcfg_sk.lpcfg import load_arrays, save_arrays
 from lpcfg_sk.persistence._consistency import check_estimator
 from lpcfg_sk.persistence._values import make_value, value_state
 from lpcfg_sk.pivot import PivotLPCFG

@@ -12,16 +12,6 @@ from lpcfg_sk._kernels._aggregate import SparseRows, posterior_rows
 from lpcfg_sk._svd import leading_triplets
 from lpcfg_sk.pivot._simplex import fast_anchor_words, simplex_least_squares
 
-__all__ = [
-    "CCA",
-    "PivotDecomposition",
-    "anchor_posteriors",
-    "cca",
-    "conditional_means",
-    "match_states",
-    "pivot_decomposition",
-]
-
 # Below this size LAPACK is both faster and exact to the last digits.
 _DENSE_SIZE = 400
 # Directions times size up to which ARPACK is the faster of the iterative solvers.

@@ -15,12 +15,9 @@ from lpcfg_sk.lpcfg import (
     maximize,
     requested_states,
 )
-from lpcfg_sk.pivot._node_states import PivotOptions, node_states
-from lpcfg_sk.pivot._rule_counts import latent_rule_counts
+from lpcfg_sk.pivot._node_states import PivotOptions, latent_rule_counts, node_states
 from lpcfg_sk.spectral import SIDES, NodeFeatures, decompose
 from lpcfg_sk.treebank import RuleIndex, count_rules, over_chunks, weighted_trees
-
-__all__ = ["PivotLPCFG"]
 
 
 class PivotLPCFG(BaseLPCFG):

@@ -5,8 +5,6 @@ import numpy as np
 from lpcfg_sk._kernels._pivot import frank_wolfe, pairwise
 from lpcfg_sk._parallel import map_chunks
 
-__all__ = ["fast_anchor_words", "simplex_least_squares"]
-
 # Rows solved by one task.
 _CHUNK_ROWS = 2048
 

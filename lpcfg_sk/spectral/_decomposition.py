@@ -16,8 +16,6 @@ from lpcfg_sk._kernels._moments import active_columns, local_rows, project_rows
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._svd import is_small, leading_triplets
 
-__all__ = ["Projection", "decompose", "project", "project_label"]
-
 #: Features of a nonterminal that are decomposed in memory; more are read from files
 #: once for each product with them.
 _MOST_ENTRIES = 2**22

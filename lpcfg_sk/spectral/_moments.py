@@ -15,18 +15,10 @@ from lpcfg_sk._kernels._moments import (
 )
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import offsets, ragged_indices
-from lpcfg_sk.lpcfg import LPCFG, GrammarArrays, Layout, smooth_lexicon
+from lpcfg_sk.lpcfg import Layout, grammar_of_lexicon, smooth_lexicon
 from lpcfg_sk.spectral._decomposition import project
 from lpcfg_sk.spectral._node_features import SIDES, node_weight
 from lpcfg_sk.treebank import RuleIndex, over_chunks
-
-__all__ = [
-    "SpectralMoments",
-    "accumulate_moments",
-    "add_moments",
-    "corpus_moments",
-    "solve",
-]
 
 #: Multiplications in a chunk of rules.
 _CHUNK_PRODUCTS = 4e7
@@ -258,23 +250,13 @@ def solve(rules, moments, *, smoothing=None, lexical_smoothing=None, alpha=0.0):
     vectors = _lexical_vectors(rules, moments, outside_mean, lexical_smoothing)
     lexicon = smooth_lexicon(rules, m, vectors, alpha=alpha)
     label = lexicon.lex_label
-    arrays = GrammarArrays(
-        n_states=m,
-        rule_parent=parent,
-        rule_left=left,
-        rule_right=right,
-        rule_offset=layout.rule_offset,
-        binary=moments.rule_third,
-        word_offset=lexicon.word_offset,
-        lex_label=label,
-        lex_offset=lexicon.lex_offset,
-        lexical=lexicon.lexical / np.repeat(count[label], m[label]),
-        root_label=rules.root_label,
-        root_offset=layout.root_offset,
-        root=moments.root_first / moments.root_count,
-    )
-    return LPCFG.from_arrays(
-        rules.nonterminals, lexicon.words, arrays, unknown_word=lexicon.unknown_word
+    lexical = lexicon.lexical / np.repeat(count[label], m[label])
+    return grammar_of_lexicon(
+        rules,
+        layout,
+        lexicon._replace(lexical=lexical),
+        moments.rule_third,
+        moments.root_first / moments.root_count,
     )
 
 

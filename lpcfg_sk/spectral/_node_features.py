@@ -9,8 +9,6 @@ from scipy import sparse
 from lpcfg_sk._parallel import Resident
 from lpcfg_sk.treebank import RuleIndex, check_treebank, over_chunks
 
-__all__ = ["SIDES", "LabelNodes", "NodeFeatures", "node_weight"]
-
 #: Names of the blocks of features φ and ψ.
 SIDES = ("inside", "outside")
 

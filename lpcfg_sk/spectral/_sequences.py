@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from lpcfg_sk.treebank import SymbolTable, Treebank, check_treebank
+from lpcfg_sk._ragged import offsets
+from lpcfg_sk.treebank import SymbolTable, Treebank, check_treebank, node_spans
 
 
 def tagged_sequences_to_treebank(sentences):
@@ -58,34 +59,33 @@ def tagged_sequences_to_treebank(sentences):
             raise ValueError(f"sentence {row} is empty; leave it out")
         lengths.append(len(token) - before)
     lengths = np.array(lengths, dtype=np.int64)
-    token_offsets = np.append(0, np.cumsum(lengths))
+    token_offsets = offsets(lengths)
     tag = np.array(tag, dtype=np.int64)
     # In preorder: chain node and tag of each position, the last tag alone.
     position = np.arange(len(tag)) - np.repeat(token_offsets[:-1], lengths)
     length = np.repeat(lengths, lengths)
     last = position == length - 1
-    size = np.where(last, 1, 2 * (length - position) - 1)
     chain = {
         "label": np.where(last, tag, tag + len(tags)),
-        "size": size,
+        "size": np.where(last, 1, 2 * (length - position) - 1),
         "parent": np.where(position == 0, -1, 2 * (position - 1)),
-        "start": position,
-        "stop": np.where(last, position + 1, length),
     }
     leaf = {
         "label": tag,
         "size": np.ones_like(tag),
         "parent": 2 * position,
-        "start": position,
-        "stop": position + 1,
     }
     kept = np.column_stack([np.ones_like(last), ~last]).ravel()
     columns = {
         name: np.column_stack([chain[name], leaf[name]]).ravel()[kept] for name in chain
     }
+    node_offsets = offsets(2 * lengths - 1)
+    start, stop = node_spans(columns["size"], node_offsets)
     return Treebank.from_columns(
         **columns,
-        node_offsets=np.append(0, np.cumsum(2 * lengths - 1)),
+        start=start,
+        stop=stop,
+        node_offsets=node_offsets,
         token=token,
         token_offsets=token_offsets,
         labels=SymbolTable([*tags, *_chain_labels(tags)]),

@@ -19,8 +19,6 @@ from lpcfg_sk.spectral._moments import corpus_moments, solve
 from lpcfg_sk.spectral._node_features import SIDES, NodeFeatures
 from lpcfg_sk.treebank import check_treebank, count_rules, weighted_trees
 
-__all__ = ["SpectralLPCFG"]
-
 
 class SpectralLPCFG(BaseLPCFG):
     """Latent-variable PCFG learnt by singular value decompositions.

@@ -1,6 +1,7 @@
 """Treebanks: columns of trees, reading and writing, binarisation, rare words."""
 
 from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
+from lpcfg_sk.treebank._columns import node_spans
 from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
 from lpcfg_sk.treebank._labels import (
     BARE,
@@ -24,6 +25,7 @@ from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
 from lpcfg_sk.treebank._validation import (
+    TreebankInputMixin,
     TreebankTransformerMixin,
     check_sample_weight,
     check_treebank,
@@ -62,6 +64,7 @@ __all__ = [
 _shared = (
     BARE,
     RuleTable,
+    TreebankInputMixin,
     TreebankTransformerMixin,
     check_sample_weight,
     check_treebank,
@@ -69,6 +72,7 @@ _shared = (
     escape_label,
     leaf_tokens,
     lexical_keys,
+    node_spans,
     rule_keys,
     transforms_shards,
     weighted_trees,

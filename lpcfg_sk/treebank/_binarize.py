@@ -125,11 +125,16 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
     def _leaf_excess(self, X):
         """Return how much more often each label is over a word than over nodes."""
         treebank = self._check(X, allow_empty=False)
-        leaf = treebank.size == 1
-        over_word = _counts(treebank, leaf & (treebank.label >= 0))
-        over_several = _counts(treebank, ~leaf & ~_is_unary(treebank))
+        size, label = treebank.size, treebank.label
+        over_word = label[(size == 1) & (label >= 0)]
+        # The first child of a node comes right after it.
+        over_several = label[(size > 1) & (np.append(size[1:], 0) != size - 1)]
+        counts = (
+            np.bincount(labels, minlength=len(treebank.labels))
+            for labels in (over_word, over_several)
+        )
         names = treebank.labels.strings
-        return dict(zip(names, (over_word - over_several).tolist(), strict=True))
+        return dict(zip(names, np.subtract(*counts).tolist(), strict=True))
 
     @transforms_shards
     def transform(self, X):
@@ -149,11 +154,10 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         head = np.zeros(0, dtype=np.int32)
         if self.direction == "head":
             head = find_heads(treebank, self.head_rules)
-        n_labels = len(treebank.labels)
         pair, start, stop, node_offsets, keys, pieces = kernel.binarize_trees(
             node_columns(treebank),
             head,
-            n_labels,
+            len(treebank.labels),
             _DIRECTIONS[self.direction],
             -1 if self.horizontal is None else self.horizontal,
             self.vertical,
@@ -303,14 +307,3 @@ def unbinarize(treebank):
         block_names={},
         binarized=False,
     )
-
-
-def _is_unary(treebank):
-    """Return which nodes have exactly one child."""
-    size = treebank.size
-    below = np.append(size[1:], 0)
-    return (size > 1) & (below == size - 1)
-
-
-def _counts(treebank, nodes):
-    return np.bincount(treebank.label[nodes], minlength=len(treebank.labels))

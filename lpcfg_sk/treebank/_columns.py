@@ -6,8 +6,7 @@ import scipy.sparse
 
 from lpcfg_sk._kernels._columns import NodeColumns
 from lpcfg_sk._ragged import offsets, ragged_indices
-from lpcfg_sk.treebank._penn import scan_brackets
-from lpcfg_sk.treebank._symbols import SymbolTable, translate, union_of_tables
+from lpcfg_sk.treebank._symbols import translate, union_of_tables
 from lpcfg_sk.treebank._tree import Tree
 
 NODE_COLUMNS = ("label", "size", "parent", "start", "stop")
@@ -23,24 +22,26 @@ def node_columns(treebank):
     return NodeColumns(*(getattr(treebank, name) for name in NodeColumns._fields))
 
 
-# -- made from strings and objects ---------------------------------------------
+def node_spans(size, node_offsets):
+    """Return where the words of each node begin and end within its tree.
+
+    Parameters
+    ----------
+    size : ndarray of int, shape (n_nodes,)
+        Number of nodes of each subtree, in preorder.
+    node_offsets : ndarray of int, shape (n_trees + 1,)
+        Tree t has the nodes ``node_offsets[t]:node_offsets[t + 1]``.
+
+    Returns
+    -------
+    start, stop : ndarray of int64, shape (n_nodes,)
+    """
+    leaves = offsets(size == 1)
+    before = np.repeat(leaves[node_offsets[:-1]], np.diff(node_offsets))
+    return leaves[:-1] - before, leaves[np.arange(len(size)) + size] - before
 
 
-def _empty_columns():
-    """Return the state of a treebank without rows."""
-    empty = np.zeros(0, dtype=np.int32)
-    table = SymbolTable(())
-    return {
-        **dict.fromkeys(NODE_COLUMNS + TOKEN_COLUMNS, empty),
-        "node_offsets": [0],
-        "token_offsets": [0],
-        "labels": table,
-        "tokens": table,
-        "words": table,
-        "blocks": {},
-        "block_names": {},
-        "binarized": False,
-    }
+# -- made from objects -----------------------------------------------
 
 
 def kind_of(item):
@@ -54,17 +55,6 @@ def kind_of(item):
     if isinstance(item, list | tuple | np.ndarray):
         return "sentence"
     return "unknown"
-
-
-def columns_of_strings(texts, row):
-    """Return the columns of bracketed strings, the first of which is item `row`."""
-    state = _empty_columns()
-    state.update(scan_brackets(texts, first_item=row))
-    state["labels"] = SymbolTable(state["labels"])
-    state["tokens"] = state["words"] = SymbolTable(state["tokens"])
-    state["word"] = state["token"]
-    state["tag"] = np.full(len(state["token"]), -1, dtype=np.int32)
-    return state
 
 
 def columns_of_objects(items, kind, row):
@@ -85,69 +75,55 @@ def columns_of_objects(items, kind, row):
         Arguments of :meth:`Treebank.from_columns`.
     """
     labels, tokens = {}, {}
-    columns = {name: [] for name in (*NODE_COLUMNS, "token", "tag")}
+    columns = {name: [] for name in ("label", "size", "parent", "token", "tag")}
     node_offsets, token_offsets = [0], [0]
     for i, item in enumerate(items):
+        tags = None
         if kind == "tree":
-            nodes, words, tags = _nodes_of_tree(item)
+            names, sizes, words = item._content()
         elif kind == "nltk":
-            nodes, words, tags = _nodes_of_nltk(item, row + i)
+            names, sizes, words = _nodes_of_nltk(item, row + i)
         elif kind == "sentence":
-            nodes, words, tags = _nodes_of_sentence(item, row + i)
+            names, sizes, (words, tags) = (), (), _words_and_tags(item, row + i)
         else:
             raise TypeError(
                 f"item {row + i} is a {type(item).__name__}; a treebank is made of "
                 "bracketed strings, Trees, nltk Trees or token lists"
             )
-        _append_nodes(columns, nodes, labels)
+        columns["size"].extend(sizes)
+        columns["parent"].extend(_parents(sizes))
         columns["token"].extend(tokens.setdefault(w, len(tokens)) for w in words)
-        columns["tag"].extend(
-            -1 if t is None else labels.setdefault(t, len(labels)) for t in tags
-        )
+        for name, column in (("label", names), ("tag", tags or [None] * len(words))):
+            columns[name].extend(
+                -1 if s is None else labels.setdefault(s, len(labels)) for s in column
+            )
         node_offsets.append(len(columns["label"]))
         token_offsets.append(len(columns["token"]))
-    table = SymbolTable(tokens)
+    size = np.array(columns["size"], dtype=np.int64)
+    start, stop = node_spans(size, np.array(node_offsets))
     return {
-        **_empty_columns(),
         **columns,
-        "word": columns["token"],
+        "start": start,
+        "stop": stop,
         "node_offsets": node_offsets,
         "token_offsets": token_offsets,
-        "labels": SymbolTable(labels),
-        "tokens": table,
-        "words": table,
+        "labels": labels,
+        "tokens": tokens,
     }
 
 
-def _append_nodes(columns, nodes, labels):
-    names, sizes = nodes
-    parents, ends, stops, leaves = [], [], [0] * len(names), 0
-    for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
+def _parents(sizes):
+    parents, ends = [], []
+    for i, size in enumerate(sizes):
         while ends and ends[-1][1] == i:
-            stops[ends.pop()[0]] = leaves
+            ends.pop()
         parents.append(ends[-1][0] if ends else -1)
-        columns["label"].append(
-            -1 if name is None else labels.setdefault(name, len(labels))
-        )
-        columns["start"].append(leaves)
-        if size == 1:
-            leaves += 1
-            stops[i] = leaves
-        else:
+        if size > 1:
             ends.append((i, i + size))
-    for i, _ in ends:
-        stops[i] = leaves
-    columns["size"].extend(sizes)
-    columns["parent"].extend(parents)
-    columns["stop"].extend(stops)
+    return parents
 
 
-def _nodes_of_tree(tree):
-    labels, sizes, words = tree._content()
-    return (labels, sizes), words, [None] * len(words)
-
-
-def _nodes_of_sentence(tokens, row):
+def _words_and_tags(tokens, row):
     words, tags = [], []
     for token in tokens:
         word, tag = (
@@ -160,7 +136,7 @@ def _nodes_of_sentence(tokens, row):
             )
         words.append(word)
         tags.append(tag)
-    return ((), ()), words, tags
+    return words, tags
 
 
 def _nodes_of_nltk(tree, row):
@@ -195,16 +171,17 @@ def _nodes_of_nltk(tree, row):
             words.append(below[0])
         else:
             stack.append((iter(below), len(labels) - 1))
-    return (labels, sizes), words, [None] * len(words)
+    return labels, sizes, words
 
 
 # -- rows ----------------------------------------------------------------------
 
 
 def row_key(key, n):
-    """Return an index as a row number, a slice, or an argument of `row_numbers`.
+    """Return an index as a row number, a slice of step 1, or an array of row numbers.
 
-    scikit-learn indexes objects that have a shape by ``[rows, ...]``.
+    Numbers are not negative. scikit-learn indexes objects that have a shape by
+    ``[rows, ...]``.
     """
     if isinstance(key, tuple):
         if len(key) != 2 or key[1] is not Ellipsis:
@@ -213,18 +190,17 @@ def row_key(key, n):
                 "ints, or an integer or boolean array"
             )
         key = key[0]
+    if isinstance(key, slice):
+        begin, end, step = key.indices(n)
+        return (
+            slice(begin, max(begin, end)) if step == 1 else np.arange(begin, end, step)
+        )
     if isinstance(key, np.ndarray) and key.ndim == 0:
         key = key[()]
     if isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_):
-        row = int(key)
-        if not -n <= row < n:
-            raise IndexError(f"row {row} of a treebank with {n} rows")
-        return row % n
-    return key
-
-
-def row_numbers(key, n):
-    """Turn any one-dimensional index into non-negative row numbers."""
+        if not -n <= key < n:
+            raise IndexError(f"row {key} of a treebank with {n} rows")
+        return int(key) % n
     rows = np.asarray(key)
     if rows.size == 0 and rows.dtype.kind not in "b":
         return np.zeros(0, dtype=np.int64)
@@ -238,14 +214,17 @@ def row_numbers(key, n):
             raise IndexError(f"boolean index of length {len(rows)} for {n} rows")
         return np.flatnonzero(rows)
     rows = rows.astype(np.int64)
-    if rows.min() < -n or rows.max() >= n:
-        wrong = rows[(rows < -n) | (rows >= n)][0]
-        raise IndexError(f"row {wrong} of a treebank with {n} rows")
+    wrong = rows[(rows < -n) | (rows >= n)]
+    if len(wrong):
+        raise IndexError(f"row {wrong[0]} of a treebank with {n} rows")
     return np.where(rows < 0, rows + n, rows)
 
 
 def ranges(bounds, rows):
     """Return the positions that the given rows cover, and their new offsets."""
+    if isinstance(rows, slice):
+        begin, end = bounds[[rows.start, rows.stop]]
+        return slice(begin, end), bounds[rows.start : rows.stop + 1] - begin
     lengths = bounds[rows + 1] - bounds[rows]
     return ragged_indices(bounds[rows], lengths), offsets(lengths)
 
@@ -264,7 +243,7 @@ def joined_columns(banks):
         Arguments of :meth:`Treebank.from_columns`.
     """
     if not banks:
-        return _empty_columns()
+        return columns_of_objects([], "tree", 0)
     labels, label_maps = union_of_tables([b.labels for b in banks])
     tokens, token_maps = union_of_tables([b.tokens for b in banks])
     if all(b.words is b.tokens for b in banks):
@@ -422,14 +401,10 @@ def _check_trees(state, first, last):
         parent[inner + 1] != index[inner]
     ).any():
         raise ValueError("the children of a node do not cover it")
-    leaves = offsets(size == 1)
-    before = leaves[bounds[:-1] - bounds[0]][row]
-    here = np.arange(len(row))
-    if (start != leaves[here] - before).any() or (
-        stop != leaves[here + size] - before
-    ).any():
+    expected_start, expected_stop = node_spans(size, bounds - bounds[0])
+    if (start != expected_start).any() or (stop != expected_stop).any():
         raise ValueError("the span of a node is not that of its leaves")
-    n_tokens = np.diff(state["token_offsets"][first : last + 1])
-    n_leaves = leaves[bounds[1:] - bounds[0]] - leaves[bounds[:-1] - bounds[0]]
-    if (n_leaves[counts > 0] != n_tokens[counts > 0]).any():
+    n_tokens = np.diff(state["token_offsets"][first : last + 1])[counts > 0]
+    # A root covers all leaves of its tree.
+    if (stop[~below] != n_tokens).any():
         raise ValueError("a tree does not have one leaf per token")

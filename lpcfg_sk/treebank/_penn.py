@@ -264,12 +264,13 @@ class BracketScanner:
         """
         array = np.frombuffer(text, dtype=np.uint8)
         n_open, n_tokens = kernel.count_marks(array)
-        pool = self._columns.pool
-        pool.reserve(n_tokens, array.size)
+        self._columns.pool.reserve(n_tokens, array.size)
         consumed = self._scan(array, 0, final, n_open, n_tokens, np.empty(0, np.int64))
-        if not final or consumed == array.size or self._stopped:
+        if not final or consumed == array.size:
             return consumed
         if not self._skip:
+            if self.report[kernel.FAULTS]:
+                return consumed
             self.report[kernel.SEEN] += 1
             kernel.record_fault(
                 self.report, kernel.UNCLOSED, consumed, self.report[kernel.SEEN]
@@ -288,10 +289,6 @@ class BracketScanner:
         for count in (kernel.SEEN, kernel.FAULTS):
             self.report[count] += before[count]
         return array.size
-
-    @property
-    def _stopped(self):
-        return self.report[kernel.FAULTS] > 0 and not self._skip
 
     def _scan(self, text, begin, final, n_open, n_tokens, unclosed):
         self._columns.reserve(n_open, n_open + n_tokens, n_tokens)

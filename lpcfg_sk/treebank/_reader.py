@@ -297,7 +297,7 @@ def _inputs(source, format):
 def _paths(path, format):
     if os.path.isdir(path):
         return _files_below(path, format)
-    if not _exists(path):
+    if not os.path.exists(path):
         if path.lstrip().startswith("("):
             raise FileNotFoundError(
                 f"no such file: {path[:40]!r}; this looks like a tree: use "
@@ -315,14 +315,6 @@ def _paths(path, format):
                 )
             ]
     return [path]
-
-
-def _exists(path):
-    try:
-        return os.path.exists(path)
-    except ValueError:
-        # The path contains a NUL.
-        return False
 
 
 def _files_below(directory, format):
@@ -395,16 +387,16 @@ def _utf8_blocks(file, name, encoding, max_bytes):
         If compressed data exceeds `max_bytes`.
     """
     head = _read_block(file, name)
+    file = _Rejoined(head, file)
     if isinstance(head, str):
-        while head:
-            yield head.encode("utf-8", "surrogatepass")
-            head = _read_block(file, name)
+        for block in _blocks(file, name):
+            yield block.encode("utf-8", "surrogatepass")
         return
     if head.startswith(_GZIP_MAGIC):
-        file = gzip.GzipFile(fileobj=_Rejoined(head, file), mode="rb")
-        blocks = _capped(_rest(b"", file, name), name, max_bytes)
+        file = gzip.GzipFile(fileobj=file, mode="rb")
+        blocks = _capped(_blocks(file, name), name, max_bytes)
     else:
-        blocks = _rest(head, file, name)
+        blocks = _blocks(file, name)
     if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig"):
         yield from blocks
         return
@@ -422,9 +414,7 @@ def _decoded(decoder, block, final=False):
         raise _DamagedInputError(f"the encoding is another one ({error})") from error
 
 
-def _rest(head, file, name):
-    if head:
-        yield head
+def _blocks(file, name):
     while block := _read_block(file, name):
         yield block
 
@@ -459,7 +449,7 @@ def _capped(blocks, name, max_bytes):
 
 
 class _Rejoined:
-    """A file whose first bytes have been read and are returned again."""
+    """A file whose first block has been read and is returned again."""
 
     def __init__(self, head, file):
         self._head = head

@@ -12,8 +12,7 @@ from lpcfg_sk.treebank._rule_table import (
     RuleTable,
     lexical_keys,
     rule_keys,
-    split_lexical_keys,
-    split_rule_keys,
+    table_of_keys,
 )
 from lpcfg_sk.treebank._sharded import over_chunks
 from lpcfg_sk.treebank._validation import check_treebank
@@ -131,26 +130,15 @@ lex_word, lex_label, root_label
         left = inner + 1
         right = left + treebank.size[left]
         keys = rule_keys(label[inner], label[left], label[right], n_labels)
-        keys, rule = _number(keys, inner, len(label))
-        rules = split_rule_keys(keys, n_labels)
+        rules, rule = _number(keys, inner, len(label))
         leaves = np.flatnonzero(treebank.size == 1)
         tokens = leaf_tokens(treebank, leaves)
         keys = lexical_keys(word[tokens], label[leaves], n_labels)
-        keys, entry = _number(keys, leaves, len(label))
-        lex_word, lex_label = split_lexical_keys(keys, n_labels)
+        entries, entry = _number(keys, leaves, len(label))
         roots = label[treebank.node_offsets[:-1]]
         root_label, top = np.unique(roots, return_inverse=True)
         return cls(
-            nonterminals=nonterminals,
-            words=words,
-            backoff=backoff,
-            rule_parent=rules[0],
-            rule_left=rules[1],
-            rule_right=rules[2],
-            word_offset=offsets(np.bincount(lex_word, minlength=len(words))),
-            lex_word=lex_word,
-            lex_label=lex_label,
-            root_label=root_label,
+            **table_of_keys(nonterminals, words, backoff, (rules, entries, root_label)),
             node_offsets=treebank.node_offsets,
             label=label,
             size=treebank.size,
@@ -283,11 +271,7 @@ lex_word, lex_label, root_label
         ndarray of float64
             One number per nonterminal.
         """
-        return np.bincount(
-            self.label,
-            weights=self.node_weight(weight),
-            minlength=len(self.nonterminals),
-        )
+        return self._count_nodes(self.label, weight, len(self.nonterminals))
 
     def rule_counts(self, weight=None):
         """Return how often each binary rule occurs, with one weight per tree.
@@ -302,12 +286,7 @@ lex_word, lex_label, root_label
         ndarray of float64
             One number per binary rule.
         """
-        inner = self.rule >= 0
-        return np.bincount(
-            self.rule[inner],
-            weights=self.node_weight(weight)[inner],
-            minlength=self.n_rules,
-        )
+        return self._count_nodes(self.rule, weight, self.n_rules)
 
     def lexical_counts(self, weight=None):
         """Return how often each lexical rule occurs, with one weight per tree.
@@ -322,12 +301,13 @@ lex_word, lex_label, root_label
         ndarray of float64
             One number per lexical rule.
         """
-        leaf = self.entry >= 0
-        return np.bincount(
-            self.entry[leaf],
-            weights=self.node_weight(weight)[leaf],
-            minlength=len(self.lex_label),
-        )
+        return self._count_nodes(self.entry, weight, len(self.lex_label))
+
+    def _count_nodes(self, ids, weight, n):
+        """Return the weight of the nodes with each of n ids."""
+        nodes = ids >= 0
+        weights = self.node_weight(weight)[nodes]
+        return np.bincount(ids[nodes], weights=weights, minlength=n)
 
     def root_counts(self, weight=None):
         """Return how often each root entry occurs, with one weight per tree.

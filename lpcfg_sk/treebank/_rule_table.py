@@ -145,38 +145,63 @@ lex_word, lex_label, root_label
             backoff = np.arange(len(words), dtype=np.int32)
             for part, key in zip(counts, keys, strict=True):
                 backoff[key.word] = key.word[part.backoff]
-        n_labels = len(nonterminals)
-        _, label_count = _add([k.label for k in keys], [c.label_count for c in counts])
-        rules, rule_count = _add(
-            [k.rules for k in keys], [c.rule_count for c in counts]
+        names = {
+            "label": "label_count",
+            "rules": "rule_count",
+            "entries": "lexical_count",
+            "roots": "root_count",
+        }
+        (_, rules, entries, roots), totals = zip(
+            *(
+                _add([getattr(k, key) for k in keys], [getattr(c, n) for c in counts])
+                for key, n in names.items()
+            ),
+            strict=True,
         )
-        entries, lexical_count = _add(
-            [k.entries for k in keys], [c.lexical_count for c in counts]
-        )
-        roots, root_count = _add(
-            [k.roots for k in keys], [c.root_count for c in counts]
-        )
-        parent, left, right = split_rule_keys(rules, n_labels)
-        lex_word, lex_label = split_lexical_keys(entries, n_labels)
         return RuleCounts(
-            nonterminals=nonterminals,
-            words=words,
-            backoff=backoff,
-            rule_parent=parent,
-            rule_left=left,
-            rule_right=right,
-            word_offset=offsets(np.bincount(lex_word, minlength=len(words))),
-            lex_word=lex_word,
-            lex_label=lex_label,
-            root_label=roots.astype(np.int32),
-            label_count=label_count,
-            rule_count=rule_count,
-            lexical_count=lexical_count,
-            root_count=root_count,
+            **table_of_keys(nonterminals, words, backoff, (rules, entries, roots)),
+            **dict(zip(names.values(), totals, strict=True)),
             weight=self.weight + other.weight,
             n_trees=self.n_trees + other.n_trees,
             binarized=self.binarized and other.binarized,
         )
+
+
+def table_of_keys(nonterminals, words, backoff, keys):
+    """Return the fields of a :class:`RuleTable` as a dict.
+
+    Parameters
+    ----------
+    nonterminals, words : tuple of str
+        The symbols.
+    backoff : ndarray of int32, shape (n_words,), or None
+        Signature classes.
+    keys : sequence of three ndarray of int
+        Sorted keys of binary rules and of lexical rules, and root labels.
+
+    Returns
+    -------
+    dict
+    """
+    rules, entries, roots = keys
+    pair, right = np.divmod(rules, len(nonterminals))
+    parent, left = np.divmod(pair, len(nonterminals))
+    lex_word, lex_label = np.divmod(entries, len(nonterminals))
+    ids = {
+        "rule_parent": parent,
+        "rule_left": left,
+        "rule_right": right,
+        "lex_word": lex_word,
+        "lex_label": lex_label,
+        "root_label": roots,
+    }
+    return {
+        "nonterminals": nonterminals,
+        "words": words,
+        "backoff": backoff,
+        "word_offset": offsets(np.bincount(lex_word, minlength=len(words))),
+        **{name: column.astype(np.int32) for name, column in ids.items()},
+    }
 
 
 class RuleKeys:
@@ -221,15 +246,3 @@ def _add(keys, counts):
     for part, count in zip(keys, counts, strict=True):
         total[np.searchsorted(union, part)] += count
     return union, total
-
-
-def split_rule_keys(keys, n_labels):
-    """Return the ids a, b, c of rules, see :func:`rule_keys`."""
-    pair, right = np.divmod(keys, n_labels)
-    parent, left = np.divmod(pair, n_labels)
-    return [ids.astype(np.int32) for ids in (parent, left, right)]
-
-
-def split_lexical_keys(keys, n_labels):
-    """Return the ids x, a of lexical rules, see :func:`lexical_keys`."""
-    return [ids.astype(np.int32) for ids in np.divmod(keys, n_labels)]

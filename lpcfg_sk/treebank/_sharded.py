@@ -9,7 +9,7 @@ import numpy as np
 
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._ragged import offsets
-from lpcfg_sk.treebank._columns import row_key, row_numbers
+from lpcfg_sk.treebank._columns import row_key
 from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._storage import is_saved, saved_length
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
@@ -119,19 +119,13 @@ class ShardedTreebank(Sequence):
         return int(self.offsets[-1])
 
     def __getitem__(self, key):
-        key = row_key(key, len(self))
-        if type(key) is int:
-            return self._tree(key)
-        if isinstance(key, slice):
-            return self._take(np.arange(*key.indices(len(self))))
-        return self._take(row_numbers(key, len(self)))
-
-    def _tree(self, row):
-        shard = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        row -= int(self.offsets[shard])
-        return self._shards[shard].load(slice(row, row + 1))[0]
-
-    def _take(self, rows):
+        rows = row_key(key, len(self))
+        if type(rows) is int:
+            shard = int(np.searchsorted(self.offsets, rows, side="right")) - 1
+            row = rows - int(self.offsets[shard])
+            return self._shards[shard].load(slice(row, row + 1))[0]
+        if isinstance(rows, slice):
+            rows = np.arange(rows.start, rows.stop)
         shard_of_row = np.searchsorted(self.offsets, rows, side="right") - 1
         ends = np.flatnonzero(np.diff(shard_of_row)) + 1
         shards, lengths = [], []

@@ -86,7 +86,37 @@ class TreebankFiles:
         ...     Treebank.open(path) == treebank
         True
         """
-        save_columns(self, path)
+        arrays, blocks = _arrays(self)
+        described, offset = {}, 0
+        for name, array in arrays.items():
+            offset += -offset % _ALIGNMENT
+            described[name] = {
+                "type": array.dtype.str,
+                "shape": list(array.shape),
+                "offset": offset,
+                "crc32": _checksum(array),
+            }
+            offset += array.nbytes
+        header = {
+            "library_version": lpcfg_sk.__version__,
+            "n_trees": len(self),
+            "binarized": self.binarized,
+            "words_are_tokens": self.words is self.tokens,
+            "blocks": blocks,
+            "columns": described,
+            "n_bytes": offset,
+        }
+        text = json.dumps(header).encode("ascii")
+        text += b" " * (-(_START.size + len(text)) % _ALIGNMENT)
+        with written_in_one_step(path) as file:
+            file.write(_START.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
+            file.write(text)
+            start = file.tell()
+            for name, array in arrays.items():
+                file.seek(start + described[name]["offset"])
+                for part in _parts(array):
+                    file.write(part)
+            file.truncate(start + offset)
 
     @classmethod
     def open(cls, path, *, verify=True):
@@ -130,7 +160,28 @@ class TreebankFiles:
         >>> str(treebank[0])
         '(S (NP a) (VP b))'
         """
-        return cls._from_state(open_columns(path, verify=verify))
+        path = os.fspath(path)
+        header, start = _read_header(path)
+        arrays = _map(path, header, start)
+        if verify:
+            for name, array in arrays.items():
+                if _checksum(array) != header["columns"][name]["crc32"]:
+                    raise TreebankFormatError(
+                        f"the column {name!r} is not what was written (its checksum "
+                        "differs); save the treebank again",
+                        path,
+                    )
+        try:
+            state = _state(header, arrays)
+            if len(state["node_offsets"]) != header["n_trees"] + 1:
+                raise ValueError("the number of trees is not that of the header")
+            if verify:
+                check_columns(state)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise TreebankFormatError(
+                f"the columns do not describe a treebank: {error}", path
+            ) from error
+        return cls._from_state(state)
 
 
 class StoredNames(Sequence):
@@ -170,96 +221,8 @@ class StoredNames(Sequence):
         return [_decode(raw[begin:end]) for begin, end in bounds]
 
 
-def save_columns(treebank, path):
-    """Write a treebank to a file, in one step.
-
-    Parameters
-    ----------
-    treebank : Treebank
-        What to write.
-    path : str or path-like
-        Where to write; an old file stays as it is until the new one is complete.
-    """
-    arrays, blocks = _arrays(treebank)
-    described, offset = {}, 0
-    for name, array in arrays.items():
-        offset += -offset % _ALIGNMENT
-        described[name] = {
-            "type": array.dtype.str,
-            "shape": list(array.shape),
-            "offset": offset,
-            "crc32": _checksum(array),
-        }
-        offset += array.nbytes
-    header = {
-        "library_version": lpcfg_sk.__version__,
-        "n_trees": len(treebank),
-        "binarized": treebank.binarized,
-        "words_are_tokens": treebank.words is treebank.tokens,
-        "blocks": blocks,
-        "columns": described,
-        "n_bytes": offset,
-    }
-    text = json.dumps(header).encode("ascii")
-    text += b" " * (-(_START.size + len(text)) % _ALIGNMENT)
-    with written_in_one_step(path) as file:
-        file.write(_START.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
-        file.write(text)
-        start = file.tell()
-        for name, array in arrays.items():
-            file.seek(start + described[name]["offset"])
-            for part in _parts(array):
-                file.write(part)
-        file.truncate(start + offset)
-
-
-def open_columns(path, *, verify=True):
-    """Map the columns of a file into memory.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A file that :func:`save_columns` wrote.
-    verify : bool, default=True
-        Whether to read the file once, to compare checksums and to check that the
-        columns describe trees. The header is always checked.
-
-    Returns
-    -------
-    state : dict
-        Arguments of ``Treebank.from_columns``; arrays are views of the file.
-
-    Raises
-    ------
-    TreebankFormatError
-        If the file has another format or a later version, or is damaged or truncated.
-    """
-    path = os.fspath(path)
-    header, start = _read_header(path)
-    arrays = _map(path, header, start)
-    if verify:
-        for name, array in arrays.items():
-            if _checksum(array) != header["columns"][name]["crc32"]:
-                raise TreebankFormatError(
-                    f"the column {name!r} is not what was written (its checksum "
-                    "differs); save the treebank again",
-                    path,
-                )
-    try:
-        state = _state(header, arrays)
-        if len(state["node_offsets"]) != header["n_trees"] + 1:
-            raise ValueError("the number of trees is not that of the header")
-        if verify:
-            check_columns(state)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise TreebankFormatError(
-            f"the columns do not describe a treebank: {error}", path
-        ) from error
-    return state
-
-
 def is_saved(path):
-    """Return whether :func:`save_columns` wrote a file, judging by its first bytes."""
+    """Return whether :meth:`Treebank.save` wrote a file, judging by its first bytes."""
     with open(path, "rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 

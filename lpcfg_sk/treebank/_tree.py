@@ -62,9 +62,9 @@ class Tree:
                         raise ValueError(
                             "a sentence without a parse cannot be a subtree"
                         )
-                    labels.extend(child._labels[child._lo : child._hi])
-                    sizes.extend(child._sizes[child._lo : child._hi])
-                    words.extend(child.words())
+                    below = zip((labels, sizes, words), child._content(), strict=True)
+                    for column, own in below:
+                        column.extend(own)
                 else:
                     raise TypeError(
                         "children are Tree or str, "
@@ -164,9 +164,8 @@ class Tree:
         -------
         tags : list of str or None
         """
-        return [
-            self._labels[i] for i in range(self._lo, self._hi) if self._sizes[i] == 1
-        ]
+        labels, sizes, _ = self._content()
+        return [label for label, n in zip(labels, sizes, strict=True) if n == 1]
 
     def __len__(self):
         return len(self.children)
@@ -288,7 +287,23 @@ class Tree:
                 f"the drawing would have about {size:,} characters, more than "
                 f"{_LARGEST_DRAWING:,}; use str(tree), or draw a subtree"
             )
-        return _draw_text(self)
+        lines, stack = [], [(self, "", "")]
+        while stack:
+            node, first, rest = stack.pop()
+            if isinstance(node, str):
+                lines.append(first + node)
+                continue
+            children = node.children
+            if len(children) == 1 and isinstance(children[0], str):
+                lines.append(f"{first}{node.label} {children[0]}")
+                continue
+            lines.append(first + (node.label or "·"))
+            last = len(children) - 1
+            for i, child in reversed(list(enumerate(children))):
+                branch = "└── " if i == last else "├── "
+                below = "    " if i == last else "│   "
+                stack.append((child, rest + branch, rest + below))
+        return "\n".join(lines)
 
     def _drawing_size(self):
         """Return the number of characters of the drawing, without making it."""
@@ -315,27 +330,6 @@ def _starts(sizes):
         starts.append(leaves)
         leaves += size == 1
     return tuple(starts)
-
-
-def _draw_text(tree):
-    """Draw a tree with one line per node."""
-    lines, stack = [], [(tree, "", "")]
-    while stack:
-        node, first, rest = stack.pop()
-        if isinstance(node, str):
-            lines.append(first + node)
-            continue
-        children = node.children
-        if len(children) == 1 and isinstance(children[0], str):
-            lines.append(f"{first}{node.label} {children[0]}")
-            continue
-        lines.append(first + (node.label or "·"))
-        last = len(children) - 1
-        for i, child in reversed(list(enumerate(children))):
-            branch = "└── " if i == last else "├── "
-            below = "    " if i == last else "│   "
-            stack.append((child, rest + branch, rest + below))
-    return "\n".join(lines)
 
 
 def _draw_svg(tree):
@@ -367,7 +361,7 @@ def _draw_svg(tree):
 
 def _layout(tree):
     """Return rows, centres and texts of all nodes, and the edges between them."""
-    nodes, edges, order = [], [], []
+    nodes, edges = [], []
     stack = [(tree, 0, -1)]
     while stack:
         node, row, parent = stack.pop()
@@ -376,23 +370,18 @@ def _layout(tree):
         nodes.append([row, 0.0, node if is_word else (node.label or "·"), is_word])
         if parent >= 0:
             edges.append((parent, index))
-        order.append(index)
         if not is_word:
             stack.extend((c, row + 1, index) for c in reversed(node.children))
-    children = [[] for _ in nodes]
-    parents = {child: parent for parent, child in edges}
-    for parent, child in edges:
-        children[parent].append(child)
     x = _GAP
-    for index in order:
-        if nodes[index][3]:
+    for parent, child in edges:
+        if nodes[child][3]:
             # A pre-terminal may be wider than its word.
-            above = nodes[parents[index]][2]
-            half = max(len(nodes[index][2]), len(above)) * _CHAR / 2
-            nodes[index][1] = x + half
+            half = max(len(nodes[child][2]), len(nodes[parent][2])) * _CHAR / 2
+            nodes[child][1] = x + half
             x += 2 * half + _GAP
-    for index in reversed(order):
-        if children[index]:
-            centres = [nodes[c][1] for c in children[index]]
-            nodes[index][1] = (centres[0] + centres[-1]) / 2
+    # A parent is above the middle of its first and its last child.
+    last = {}
+    for parent, child in reversed(edges):
+        centre = nodes[child][1]
+        nodes[parent][1] = (centre + last.setdefault(parent, centre)) / 2
     return nodes, edges

@@ -14,14 +14,13 @@ from lpcfg_sk.treebank._columns import (
     OFFSETS,
     TOKEN_COLUMNS,
     columns_of_objects,
-    columns_of_strings,
     joined_columns,
     kind_of,
     node_frame,
     ranges,
     row_key,
-    row_numbers,
 )
+from lpcfg_sk.treebank._penn import scan_brackets
 from lpcfg_sk.treebank._storage import TreebankFiles
 from lpcfg_sk.treebank._symbols import SymbolTable, compact_ids, translate
 from lpcfg_sk.treebank._tree import Tree
@@ -84,7 +83,7 @@ class Treebank(TreebankFiles, Sequence):
 
     def __init__(self, trees=()):
         if isinstance(trees, Treebank):
-            self._set_columns(trees._state())
+            self.__dict__.update(trees.__dict__)
             return
         if isinstance(trees, str | bytes):
             raise TypeError(
@@ -108,15 +107,12 @@ class Treebank(TreebankFiles, Sequence):
         for kind, run in groupby(items, key=kind_of):
             run = list(run)
             if kind == "bracket":
-                parts.append(columns_of_strings(run, row))
+                columns = scan_brackets(run, first_item=row)
             else:
-                parts.append(columns_of_objects(run, kind, row))
+                columns = columns_of_objects(run, kind, row)
+            parts.append(Treebank.from_columns(**columns))
             row += len(run)
-        if len(parts) == 1:
-            self._set_columns(parts[0])
-        else:
-            banks = [Treebank._from_state(part) for part in parts]
-            self._set_columns(joined_columns(banks))
+        self.__dict__.update(concatenate(parts).__dict__)
 
     @classmethod
     def from_columns(
@@ -189,11 +185,6 @@ class Treebank(TreebankFiles, Sequence):
 
     @classmethod
     def _from_state(cls, state):
-        treebank = cls.__new__(cls)
-        treebank._set_columns(state)
-        return treebank
-
-    def _set_columns(self, state):
         for name in NODE_COLUMNS + TOKEN_COLUMNS:
             state[name] = _frozen(state[name], np.int32)
         for name in OFFSETS:
@@ -207,7 +198,9 @@ class Treebank(TreebankFiles, Sequence):
                     f"block {name!r} has {block.shape[0]} rows, the treebank has "
                     f"{n_nodes} nodes"
                 )
-        self.__dict__.update(state, _kept={})
+        treebank = cls.__new__(cls)
+        treebank.__dict__.update(state, _kept={})
+        return treebank
 
     def __setattr__(self, name, value):
         raise AttributeError(
@@ -320,15 +313,18 @@ class Treebank(TreebankFiles, Sequence):
         return len(self.node_offsets) - 1
 
     def __getitem__(self, key):
-        key = row_key(key, len(self))
-        if type(key) is int:
-            return self._tree(key)
-        if isinstance(key, slice):
-            begin, end, step = key.indices(len(self))
-            if step == 1:
-                return self._contiguous(begin, max(begin, end))
-            return self._gather(np.arange(begin, end, step))
-        return self._gather(row_numbers(key, len(self)))
+        rows = row_key(key, len(self))
+        if type(rows) is int:
+            return self._tree(rows)
+        state = self._state()
+        nodes, state["node_offsets"] = ranges(self.node_offsets, rows)
+        tokens, state["token_offsets"] = ranges(self.token_offsets, rows)
+        for name in NODE_COLUMNS:
+            state[name] = state[name][nodes]
+        for name in TOKEN_COLUMNS:
+            state[name] = state[name][tokens]
+        state["blocks"] = {k: block[nodes] for k, block in self.blocks.items()}
+        return Treebank._from_state(state)
 
     def _tree(self, row):
         nodes = slice(*self.node_offsets[row : row + 2])
@@ -340,32 +336,6 @@ class Treebank(TreebankFiles, Sequence):
             tuple(self.start[nodes].tolist()),
             tuple(self.tokens[i] for i in self.token[tokens].tolist()),
         )
-
-    def _contiguous(self, begin, end):
-        nodes = slice(*self.node_offsets[[begin, end]])
-        tokens = slice(*self.token_offsets[[begin, end]])
-        return self._take(
-            nodes,
-            tokens,
-            self.node_offsets[begin : end + 1] - self.node_offsets[begin],
-            self.token_offsets[begin : end + 1] - self.token_offsets[begin],
-        )
-
-    def _gather(self, rows):
-        nodes, node_offsets = ranges(self.node_offsets, rows)
-        tokens, token_offsets = ranges(self.token_offsets, rows)
-        return self._take(nodes, tokens, node_offsets, token_offsets)
-
-    def _take(self, nodes, tokens, node_offsets, token_offsets):
-        state = self._state()
-        for name in NODE_COLUMNS:
-            state[name] = state[name][nodes]
-        for name in TOKEN_COLUMNS:
-            state[name] = state[name][tokens]
-        state["node_offsets"] = node_offsets
-        state["token_offsets"] = token_offsets
-        state["blocks"] = {k: block[nodes] for k, block in self.blocks.items()}
-        return Treebank._from_state(state)
 
     def __iter__(self):
         return (self._tree(row) for row in range(len(self)))
@@ -538,7 +508,7 @@ def concatenate(treebanks):
     treebanks = list(treebanks)
     if len(treebanks) == 1:
         return treebanks[0]
-    return Treebank._from_state(joined_columns(treebanks))
+    return Treebank.from_columns(**joined_columns(treebanks))
 
 
 def _restore(state):

@@ -195,7 +195,18 @@ def transforms_shards(transform):
     return wrapper
 
 
-class TreebankTransformerMixin(TransformerMixin, auto_wrap_output_keys=None):
+class TreebankInputMixin:
+    """An estimator whose X are trees."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class TreebankTransformerMixin(
+    TreebankInputMixin, TransformerMixin, auto_wrap_output_keys=None
+):
     """A transformer whose X are trees."""
 
     def fit_transform(self, X, y=None, **fit_params):
@@ -217,8 +228,3 @@ class TreebankTransformerMixin(TransformerMixin, auto_wrap_output_keys=None):
         # Both fit and transform read X, and an iterator can be read once.
         X = check_treebank(X, estimator=self, allow_empty=True, sharded=True)
         return super().fit_transform(X, y, **fit_params)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags

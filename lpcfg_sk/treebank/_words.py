@@ -1,5 +1,6 @@
 """Words that models see: signature classes of rare words, or tags of all words."""
 
+from collections import Counter, defaultdict
 from numbers import Integral
 
 import numpy as np
@@ -165,23 +166,21 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
         Tokens of the other signatures are counted for coarser ones.
         """
         # Counts by the number of coarser signatures, so that the finest come first.
-        levels = {}
+        levels = defaultdict(Counter)
         for i in np.flatnonzero((total > 0) & (total < self.min_count)).tolist():
             for initial in np.flatnonzero(counts[i]).tolist():
                 rest = tuple(self._signatures(names[i], bool(initial)))
-                level = levels.setdefault(len(rest), {})
-                level[rest] = level.get(rest, 0) + int(counts[i, initial])
+                levels[len(rest)][rest] += int(counts[i, initial])
         classes = {UNK}
         for depth in range(max(levels, default=0), 0, -1):
-            tokens = {}
-            for rest, n in levels.get(depth, {}).items():
-                tokens[rest[0]] = tokens.get(rest[0], 0) + n
-            for rest, n in levels.get(depth, {}).items():
+            tokens = Counter()
+            for rest, n in levels[depth].items():
+                tokens[rest[0]] += n
+            for rest, n in levels[depth].items():
                 if tokens[rest[0]] >= self.min_class_count:
                     classes.add(rest[0])
                 elif depth > 1:
-                    level = levels.setdefault(depth - 1, {})
-                    level[rest[1:]] = level.get(rest[1:], 0) + n
+                    levels[depth - 1][rest[1:]] += n
         return tuple(sorted(classes))
 
     def _class_of(self, token, initial):

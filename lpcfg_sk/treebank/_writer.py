@@ -82,7 +82,13 @@ def write_treebank(treebank, target, *, format="ptb", encoding="utf-8", escape=F
     else:
         pieces = _export_pieces(treebank, encoding)
     if hasattr(target, "write"):
-        _write_open(target, pieces, encoding)
+        # Only a text file takes an empty str.
+        try:
+            target.write("")
+        except TypeError:
+            target.writelines(_encoded(pieces, encoding))
+        else:
+            target.writelines(piece.decode() for piece in pieces)
         return
     path = os.path.realpath(os.path.expanduser(os.fsdecode(target)))
     if os.path.exists(path) and not os.path.isfile(path):
@@ -107,16 +113,6 @@ def _encoded(pieces, encoding):
     for piece in pieces:
         yield encoder.encode(piece.decode())
     yield encoder.encode("", final=True)
-
-
-def _write_open(file, pieces, encoding):
-    # Only a text file takes an empty str.
-    try:
-        file.write("")
-    except TypeError:
-        file.writelines(_encoded(pieces, encoding))
-    else:
-        file.writelines(piece.decode() for piece in pieces)
 
 
 def _bracket_pieces(treebank, encoding, escape):

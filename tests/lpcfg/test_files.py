@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import LPCFG
-from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
+from lpcfg_sk._files import load_arrays, save_arrays
 from tests.reference import lpcfg as reference
 
 

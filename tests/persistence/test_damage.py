@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import LPCFG, WTA, TreeBinarizer, load, save
-from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
+from lpcfg_sk._files import load_arrays, save_arrays
 from tests.persistence import models
 
 KINDS = ("MarginEMPCFG", "KneserNeyLM", "PCFG", "LPCFG", "WTA")
@@ -198,7 +198,7 @@ def test_damaged_automata_are_refused(tmp_path):
 
 _KILLED = """
 import os, signal, sys
-import lpcfg_sk.lpcfg._files as persistence
+import lpcfg_sk._files as persistence
 from lpcfg_sk import TreeBinarizer, save
 step, path = sys.argv[1:]
 die = lambda *args: os.kill(os.getpid(), signal.SIGKILL)

@@ -89,7 +89,7 @@ def test_shared_objects_stay_shared(tmp_path):
 
 
 def test_later_parameters_get_their_defaults_and_unknown_ones_are_refused(tmp_path):
-    from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
+    from lpcfg_sk._files import load_arrays, save_arrays
 
     path = tmp_path / "model"
     save(RareWords(min_count=7), path)
@@ -105,7 +105,7 @@ def test_later_parameters_get_their_defaults_and_unknown_ones_are_refused(tmp_pa
 
 
 def test_required_parameters_must_be_there(tmp_path):
-    from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
+    from lpcfg_sk._files import load_arrays, save_arrays
 
     path = tmp_path / "model"
     save(models.make("VotingParser"), path)

@@ -19,8 +19,8 @@ from lpcfg_sk import (
     make_parser,
     save,
 )
+from lpcfg_sk._files import load_arrays, save_arrays
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
 from lpcfg_sk.persistence._codec import decode, encode
 
 pytestmark = pytest.mark.filterwarnings(

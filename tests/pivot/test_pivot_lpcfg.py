@@ -265,7 +265,7 @@ def test_shards_are_never_loaded_and_give_the_same_bits(tmp_path, monkeypatch, n
 def test_chunks_of_memory_and_blocks_of_leaves(sampled, monkeypatch):
     whole = PivotLPCFG(2).fit(sampled)
     monkeypatch.setattr("lpcfg_sk.treebank._treebank._CHUNK_SIZE", 500)
-    monkeypatch.setattr("lpcfg_sk.pivot._rule_counts._BLOCK_LEAVES", 100)
+    monkeypatch.setattr("lpcfg_sk.pivot._node_states._BLOCK_LEAVES", 100)
     assert len(sampled.chunk_offsets) > 3
     parts = PivotLPCFG(2).fit(sampled)
     assert parts.pivots_ == whole.pivots_

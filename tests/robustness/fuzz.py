@@ -30,8 +30,8 @@ from numba.core import event
 
 from lpcfg_sk import Treebank, TreebankFormatError, read_treebank
 from lpcfg_sk._cli import main as command_line
+from lpcfg_sk._files import load_arrays, save_arrays
 from lpcfg_sk.datasets import make_treebank
-from lpcfg_sk.lpcfg._files import load_arrays, save_arrays
 from tests.persistence import models
 from tests.treebank.test_fuzz_reader import BRACKETS, EXPORT, PIECES, check, mutated
 

@@ -65,7 +65,7 @@ def test_the_test_finds_what_it_looks_for():
 
 
 def test_loading_a_model_imports_nothing_that_a_file_names(tmp_path):
-    from lpcfg_sk.lpcfg._files import save_arrays
+    from lpcfg_sk._files import save_arrays
     from lpcfg_sk.persistence import load
 
     for name in ("this", "antigravity", "lpcfg_sk.__main__:main", "lpcfg_sk.bounds"):
