@@ -69,12 +69,24 @@ class GrammarArrays(NamedTuple):
     root: np.ndarray
 
     def rule_keys(self):
-        """Return the increasing key of each rule."""
+        """Return the key of each binary rule.
+
+        Returns
+        -------
+        ndarray of int64, shape (R,)
+            Increasing.
+        """
         rules = (self.rule_parent, self.rule_left, self.rule_right)
         return rule_keys(*rules, len(self.n_states))
 
     def lexical_keys(self):
-        """Return the increasing key of each lexical entry."""
+        """Return the key of each lexical entry.
+
+        Returns
+        -------
+        ndarray of int64, shape (E,)
+            Increasing.
+        """
         return lexical_keys(self.lex_word, self.lex_label, len(self.n_states))
 
     @property

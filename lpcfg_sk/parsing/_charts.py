@@ -371,6 +371,18 @@ def sentence_log_prob(grammar, X, *, max_memory=2**31, n_jobs=None):
     -------
     ndarray of float64, shape (n_sentences,)
         -inf where there is no tree or the sum is not positive.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import LPCFG, Treebank
+    >>> from lpcfg_sk.parsing import sentence_log_prob
+    >>> grammar = LPCFG.from_parameters(
+    ...     binary={("S", "A", "A"): [[[1.0]]]},
+    ...     lexical={("A", "x"): [0.25], ("A", "y"): [0.75]},
+    ...     root={"S": [1.0]},
+    ... )
+    >>> sentence_log_prob(grammar, Treebank([["x", "y"]])).round(4)
+    array([-1.674])
     """
     return chart_log_probs(full_charts(grammar, X, max_memory), n_jobs=n_jobs)
 
@@ -406,6 +418,21 @@ def marginals(grammar, X, *, normalize=False, max_memory=2**31, n_jobs=None):
     -------
     list of DataFrame
         One per sentence, with the columns label, start, end, marginal.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import LPCFG, Treebank
+    >>> from lpcfg_sk.parsing import marginals
+    >>> grammar = LPCFG.from_parameters(
+    ...     binary={("S", "A", "A"): [[[1.0]]]},
+    ...     lexical={("A", "x"): [0.25], ("A", "y"): [0.75]},
+    ...     root={"S": [1.0]},
+    ... )
+    >>> marginals(grammar, Treebank([["x", "y"]]), normalize=True)[0]
+      label  start  end  marginal
+    0     S      0    2       1.0
+    1     A      0    1       1.0
+    2     A      1    2       1.0
     """
     charts = full_charts(grammar, X, max_memory)
     return chart_marginals(charts, normalize=normalize, n_jobs=n_jobs)

@@ -150,7 +150,12 @@ lex_word, lex_label, root_label
         )
 
     def columns(self):
-        """Return the fields of nodes and trees alone, as a dict."""
+        """Return the fields of nodes and trees, without those of the rules.
+
+        Returns
+        -------
+        dict
+        """
         names = {field.name for field in fields(self)} - self.table().keys()
         return {name: getattr(self, name) for name in sorted(names)}
 

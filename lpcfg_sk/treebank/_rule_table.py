@@ -92,7 +92,12 @@ class RuleTable:
         return below
 
     def table(self):
-        """Return the fields of :class:`RuleTable` as a dict."""
+        """Return the fields of :class:`RuleTable`.
+
+        Returns
+        -------
+        dict
+        """
         return {field.name: getattr(self, field.name) for field in fields(RuleTable)}
 
 

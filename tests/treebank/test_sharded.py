@@ -26,6 +26,7 @@ from lpcfg_sk import (
     make_parser,
 )
 from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.treebank import RuleIndex
 from tests.tolerances import EXACT, SUM
 
@@ -374,13 +375,13 @@ def test_em_holds_nothing_out_of_too_few_trees(X):
 
 
 def test_em_holds_out_no_more_than_memory_should_hold(X, monkeypatch):
-    monkeypatch.setattr("lpcfg_sk.em._sharded._MOST_HELD_OUT", 16)
+    monkeypatch.setattr("lpcfg_sk.em._training_trees._MOST_HELD_OUT", 16)
     taken = []
-    from lpcfg_sk.em import _sharded
-
-    join = _sharded._join
+    join = RuleIndex.concatenate
     monkeypatch.setattr(
-        _sharded, "_join", lambda indices: taken.append(join(indices)) or taken[-1]
+        RuleIndex,
+        "concatenate",
+        lambda indices: taken.append(join(indices)) or taken[-1],
     )
     em = EMLPCFG(2, max_iter=1, tol=None, validation_fraction=0.5, random_state=0)
     make_parser(em).fit(X)
@@ -429,17 +430,27 @@ def test_margin_em_of_trees_and_sentences(tmp_path, X):
 
 def test_margin_em_needs_a_grammar_for_sentences(tmp_path):
     Treebank([["a", "b"]]).save(tmp_path / "a.tb")
-    with pytest.raises(ValueError, match="at least one tree"):
+    with pytest.raises(ValueError, match="needs a grammar to learn from sentences"):
         MarginEMPCFG().fit(ShardedTreebank(tmp_path))
 
 
 @pytest.mark.slow_without_jit
-def test_other_estimators_load_the_shards(X):
+def test_shards_are_parsed_as_trees_in_memory_are(X):
     steps = make_parser(PivotLPCFG(2))
     steps.fit(X)
-    assert steps.predict(X[:3]) == make_parser(PivotLPCFG(2)).fit(TREES).predict(
-        TREES[:3]
+    # Two shards: rows 28 to 32 lie in three of them.
+    assert steps.predict(X[28:32]) == make_parser(PivotLPCFG(2)).fit(TREES).predict(
+        TREES[28:32]
     )
+
+
+def test_sentences_without_a_parse_are_told_by_their_row(tmp_path):
+    parser = make_parser(PCFG()).fit(["(S (A a) (B b))"] * 4)
+    Treebank([["a", "b"]] * 3).save(tmp_path / "1.tb")
+    Treebank([["a", "b"], ["b", "a"]]).save(tmp_path / "2.tb")
+    with pytest.warns(ParseFailureWarning, match=r"1 of 5 .*the first is row 4"):
+        trees = parser.predict(ShardedTreebank(tmp_path))
+    assert [str(tree) for tree in trees[:4]] == ["(S (A a) (B b))"] * 4
 
 
 @pytest.mark.slow_without_jit
