@@ -3,7 +3,7 @@
 ``python benchmarks/parse.py train dev`` (paths of treebanks in brackets) prints three
 tables, all times in CPU seconds on one thread after compilation:
 
-* sentences a second and the phases of a parse (coarse pass and forest, inside-outside
+* sentences per second and the phases of a parse (coarse pass and forest, inside-outside
   of the model, decoding and building of trees), for a plain PCFG and for spectral
   models of several numbers of states, relative to the PCFG of the same run;
 * F1 of each decoder, for PCFG, EM and spectral models;

@@ -76,8 +76,8 @@ def measure(path):
         "nltk / read": nltk_time / read_time,
         "write [s]": write_time,
         "read back [s]": copy_time,
-        "bytes a node": held / traced.n_nodes,
-        "peak bytes a node": peak / traced.n_nodes,
+        "bytes per node": held / traced.n_nodes,
+        "peak bytes per node": peak / traced.n_nodes,
     }
 
 

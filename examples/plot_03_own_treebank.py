@@ -56,7 +56,7 @@ print(len(good), "trees;", caught[0].message)
 
 # %%
 # Trees also come from strings, from ``nltk.Tree`` and from lists of words. Tables are
-# for looking: one row a node.
+# for looking: one row per node.
 
 small = Treebank(["(S (NP (NN dogs)) (VP (VBP bark)))"])
 print(small.to_frame().to_string())

@@ -9,7 +9,7 @@ estimate is compared with the truth.
 """
 
 # %%
-# A random grammar with two latent states a nonterminal, and trees drawn from it. The
+# A random grammar with two latent states per nonterminal, and trees drawn from it. The
 # trees show nonterminals and words; the states are hidden.
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ print(treebank[0])
 
 # %%
 # **Features.** A node is described by what is below it, φ, and by what is around it, ψ.
-# Both are sparse blocks with one row a node. (:class:`~lpcfg_sk.InsideFeatures` has
+# Both are sparse blocks with one row per node. (:class:`~lpcfg_sk.InsideFeatures` has
 # more templates; these few are enough here.)
 
 inside = InsideFeatures(["rule", "word"])

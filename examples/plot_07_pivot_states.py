@@ -9,7 +9,7 @@ and checks them against words that they should tell apart.
 """
 
 # %%
-# A treebank, and a parser with up to four states a nonterminal.
+# A treebank, and a parser with up to four states per nonterminal.
 
 import matplotlib.pyplot as plt
 

@@ -2,7 +2,7 @@
 Compressing a grammar by its singular values
 ============================================
 
-A PCFG is a weighted tree automaton with one state a nonterminal. The singular values
+A PCFG is a weighted tree automaton with one state per nonterminal. The singular values
 of its Hankel matrix say how many states are worth keeping: the automaton is cut to
 its leading states, and the distance to the original falls with the singular values
 that are left out.

@@ -21,7 +21,7 @@ def tagged_sequences_to_treebank(sentences):
     Returns
     -------
     treebank : Treebank
-        One tree a sentence; its pre-terminals are the tags.
+        One tree per sentence; its pre-terminals are the tags.
 
     See Also
     --------
