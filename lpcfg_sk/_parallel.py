@@ -84,11 +84,17 @@ class Resident:
     def __getstate__(self):
         return {"value": self.value, "_kept": None}
 
+    def load(self, mmap_mode=None):
+        """Return the value."""
+        return self.value
+
     def on(self, client):
         """Return what stands for the value in calls on a cluster."""
         if self._kept is None or self._kept[0] is not client:
             # Keys by content would let nested calls cancel each other's data.
-            self._kept = client, client.scatter(self.value, hash=False)
+            # In a list, because the items of a collection are scattered one by one.
+            (future,) = client.scatter([self.value], hash=False)
+            self._kept = client, future
         return self._kept[1]
 
 
@@ -97,9 +103,9 @@ class _Stored(NamedTuple):
 
     path: str
 
-    def load(self):
-        """Read the value."""
-        return joblib.load(self.path)
+    def load(self, mmap_mode=None):
+        """Read the value, or map its arrays."""
+        return joblib.load(self.path, mmap_mode=mmap_mode)
 
 
 class Spool:
@@ -111,6 +117,8 @@ class Spool:
     ----------
     on_disk : bool
         Whether to use files, which workers must be able to see.
+    folder : str, default=None
+        Where to make the folder of the files; the system's place where None.
 
     Examples
     --------
@@ -121,10 +129,10 @@ class Spool:
     [3, 3]
     """
 
-    def __init__(self, on_disk):
+    def __init__(self, on_disk, folder=None):
         self._folder = None
         if on_disk:
-            self._folder = tempfile.TemporaryDirectory(prefix="lpcfg_sk-")
+            self._folder = tempfile.TemporaryDirectory(prefix="lpcfg_sk-", dir=folder)
         self.path = None if self._folder is None else self._folder.name
 
     def __enter__(self):
@@ -149,7 +157,8 @@ class Spool:
         Returns
         -------
         item : object
-            Stands for the value in calls of :func:`map_chunks`.
+            Stands for the value in calls of :func:`map_chunks`; ``item.load()``
+            returns it.
         """
         if self.path is None:
             return Resident(value)

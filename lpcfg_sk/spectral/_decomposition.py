@@ -1,19 +1,16 @@
 """Singular value decomposition of the features of each nonterminal (figure 8)."""
 
-import os
-import tempfile
 from functools import reduce
 from operator import add
 from typing import NamedTuple
 
-import joblib
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator
 from sklearn.utils.extmath import svd_flip
 
 from lpcfg_sk._kernels._moments import active_columns, local_rows, project_rows
-from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk._parallel import Spool, cut_by_work, map_chunks
 from lpcfg_sk._svd import is_small, leading_triplets
 
 #: Features of a nonterminal that are decomposed in memory; more are read from files
@@ -97,8 +94,8 @@ def decompose(
     def one(a):
         settings = (n_vectors[a], scales, solver, seed)
         if nodes.folder and nodes.n_entries[a] > _MOST_ENTRIES and solver == "arpack":
-            with tempfile.TemporaryDirectory(dir=nodes.folder) as folder:
-                files = _FactorFiles(folder)
+            with Spool(on_disk=True, folder=nodes.folder) as spool:
+                files = _FactorFiles(spool)
                 return _decompose_label(lambda: nodes.parts(a), files, *settings)
         label_nodes = nodes.of_label(a)
         return _decompose_label(lambda: [label_nodes], _FactorList(), *settings)
@@ -320,8 +317,8 @@ class _FactorFiles:
     Memory is that of a part of the nodes, and of vectors over features.
     """
 
-    def __init__(self, folder):
-        self._folder, self._n_files, self._held = folder, 0, []
+    def __init__(self, spool):
+        self._spool, self._kept, self._held = spool, [], []
 
     def append(self, phi, psi):
         """Keep the factors of some nodes; few of them wait for more."""
@@ -333,15 +330,15 @@ class _FactorFiles:
         factors = [
             sparse.vstack(side, format="csr") for side in zip(*self._held, strict=True)
         ]
-        joblib.dump(factors, os.path.join(self._folder, str(self._n_files)))
-        self._n_files, self._held = self._n_files + 1, []
+        self._kept.append(self._spool.keep(factors))
+        self._held = []
 
     def __iter__(self):
         """Yield diag(share)Φ and Ψ of each part."""
         if self._held:
             self._write()
-        for i in range(self._n_files):
-            yield joblib.load(os.path.join(self._folder, str(i)), mmap_mode="r")
+        for factors in self._kept:
+            yield factors.load(mmap_mode="r")
 
     def transposed(self):
         """Yield the transposes of both for each part."""

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import joblib
 import numpy as np
 from scipy import sparse
 
@@ -191,10 +190,7 @@ class NodeFeatures:
         nodes : LabelNodes
         """
         for kept in self._chunks:
-            if isinstance(kept, Resident):
-                chunk = kept.value
-            else:
-                chunk = joblib.load(kept.path, mmap_mode="r")
+            chunk = kept.load(mmap_mode="r")
             begin, end = chunk.bounds[label : label + 2]
             rows, weight = chunk.rows[begin:end], chunk.weight[begin:end]
             blocks = chunk.inside, chunk.outside

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from lpcfg_sk._parallel import Resident, cut_by_work, map_chunks, sum_over_chunks
+from lpcfg_sk._parallel import Resident, Spool, cut_by_work, map_chunks
 
 
 class Counted:
@@ -37,7 +37,22 @@ def test_results_come_in_the_order_of_the_chunks():
 
 def test_nothing_comes_of_nothing():
     assert list(map_chunks(len, [])) == []
-    assert sum_over_chunks(len, []) is None
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_spool_keeps_values_until_its_end(on_disk, on_cluster):
+    with Spool(on_disk) as spool:
+        kept = [(spool.keep({"x": np.arange(i)}),) for i in range(3)]
+        assert list(map_chunks(lambda v: v["x"].sum(), kept)) == [0, 0, 1]
+        with on_cluster():
+            assert list(map_chunks(lambda v: v["x"].sum(), kept)) == [0, 0, 1]
+        assert kept[2][0].load(mmap_mode="r")["x"].tolist() == [0, 1]
+        assert (spool.path is not None) == on_disk
+        # A worker's copy must not remove the files of the others.
+        with pickle.loads(pickle.dumps(spool)):
+            pass
+        assert not on_disk or len(os.listdir(spool.path)) == 3
+    assert not on_disk or not os.path.exists(spool.path)
 
 
 def test_an_error_in_a_chunk_is_raised_here(on_cluster):
