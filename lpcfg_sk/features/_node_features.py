@@ -133,6 +133,10 @@ class _NodeFeatures(
             `X` with one more block; features never seen in training are left out.
         """
         X = check_treebank(X, estimator=self, binary=True, allow_empty=True)
+        if X.n_nodes == 0:
+            # Sentences to parse: no template has anything to say.
+            empty = (0, self.n_features_out_)
+            return self._attach(X, sparse.csr_matrix(empty, dtype=np.float32))
         parts = []
         raw = self._raw(X, self._template_list())
         for (rows, keys), vocabulary in zip(raw, self.vocabularies_, strict=True):
