@@ -267,12 +267,12 @@ default="auto"
             parts = trees.hold_out(self.validation_fraction, rng)
         if parts is not None:
             training, held_out = parts
-            runs = [self._run(training, start, held_out) for start in starts]
-            best = int(np.argmax([max(run.scores) for run in runs]))
-            if max(runs[best].scores) > -np.inf:
-                n_iter = int(np.argmax(runs[best].scores)) + 1
-                run = self._run(trees, starts[best], max_iter=n_iter, tol=None)
-                run.scores, run.converged = runs[best].scores, runs[best].converged
+            runs = ((self._run(training, start, held_out), start) for start in starts)
+            best, start = max(runs, key=lambda run: max(run[0].scores))
+            if max(best.scores) > -np.inf:
+                n_iter = int(np.argmax(best.scores)) + 1
+                run = self._run(trees, start, max_iter=n_iter, tol=None)
+                run.scores, run.converged = best.scores, best.converged
                 self._publish(trees, run)
                 return
             warnings.warn(
@@ -282,9 +282,8 @@ default="auto"
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        runs = [self._run(trees, start) for start in starts]
-        best = max(runs, key=lambda run: run.lower_bounds[-1])
-        self._publish(trees, best)
+        runs = (self._run(trees, start) for start in starts)
+        self._publish(trees, max(runs, key=lambda run: run.lower_bounds[-1]))
 
     def _run(self, trees, start, held_out=None, **limits):
         """Run EM from one start: E-step, M-step, until the score stops growing.
