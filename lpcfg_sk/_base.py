@@ -15,6 +15,7 @@ from lpcfg_sk.lpcfg import posterior_vectors
 from lpcfg_sk.metrics import f1_score
 from lpcfg_sk.parsing import Parser, chart_log_probs, chart_marginals
 from lpcfg_sk.treebank import (
+    TreebankInputMixin,
     TreebankTransformerMixin,
     check_treebank,
     concatenate,
@@ -29,7 +30,7 @@ DECODERS = ("auto", "mbr", "max-marginal", "max-rule-product", "viterbi")
 _PARSERS = WeakKeyDictionary()
 
 
-class ParserMixin:
+class ParserMixin(TreebankInputMixin):
     """Methods of a parser other than ``fit`` and ``predict``."""
 
     def score(self, X, y=None, *, sample_weight=None):
@@ -61,10 +62,11 @@ class ParserMixin:
         check_is_fitted(self)
         return check_treebank(X, estimator=self, allow_empty=True, sharded=sharded)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
+    def _check_trees(self, X):
+        check_is_fitted(self)
+        return check_treebank(
+            X, estimator=self, parsed=True, binary=True, allow_empty=True
+        )
 
 
 class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
@@ -153,25 +155,17 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
     def _parser(self):
         """Return the parser of the fitted grammar, made once per fit and settings."""
         check_is_fitted(self)
-        made_of = (
-            self.grammar_,
-            self.coarse_,
-            self.binarized_,
-            self.decoder,
-            self.prune,
-            self.max_memory,
-        )
+        grammars = (self.grammar_, self.coarse_)
+        settings = {
+            "binarized": self.binarized_,
+            "decoder": self.decoder,
+            "prune": self.prune,
+            "max_memory": self.max_memory,
+        }
+        made_of = (*grammars, *settings.values())
         known, parser = _PARSERS.get(self, ((), None))
         if parser is None or not all(map(operator.is_, made_of, known)):
-            grammar, coarse, binarized, decoder, prune, max_memory = made_of
-            parser = Parser(
-                grammar,
-                coarse,
-                binarized=binarized,
-                decoder=decoder,
-                prune=prune,
-                max_memory=max_memory,
-            )
+            parser = Parser(*grammars, **settings)
             # Threads that share a learner replace the pair as a whole.
             _PARSERS[self] = made_of, parser
         return parser
@@ -202,10 +196,9 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         parser = self._parser()
         parts = [parser.predict(chunk, n_jobs=self.n_jobs) for chunk in X.chunks()]
         trees = concatenate([trees for trees, _ in parts])
-        begins = X.chunk_offsets.tolist()
         failed = [
             begin + row
-            for begin, (_, rows) in zip(begins, parts, strict=False)
+            for begin, (_, rows) in zip(X.chunk_offsets.tolist(), parts, strict=False)
             for row in rows
         ]
         if failed:
@@ -326,10 +319,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         log_prob : ndarray of float64, shape (n_trees,)
             Natural logarithm; -inf where the value is zero or negative.
         """
-        check_is_fitted(self)
-        X = check_treebank(
-            X, estimator=self, parsed=True, binary=True, allow_empty=True
-        )
+        X = self._check_trees(X)
         return self.grammar_.log_prob(X, n_jobs=self.n_jobs)
 
     def sentence_log_prob(self, X):
@@ -391,10 +381,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         treebank : Treebank
             `X` with the block ``"vectors"``, one row per node.
         """
-        check_is_fitted(self)
-        X = check_treebank(
-            X, estimator=self, parsed=True, binary=True, allow_empty=True
-        )
+        X = self._check_trees(X)
         vectors = posterior_vectors(self.grammar_, X, n_jobs=self.n_jobs)
         return X.replace(
             blocks={**X.blocks, "vectors": vectors},

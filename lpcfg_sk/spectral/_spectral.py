@@ -328,10 +328,7 @@ default="auto"
             Natural logarithm; -inf where the value is zero or negative, never nan.
             Negative values are counted in one :class:`ParseFailureWarning`.
         """
-        check_is_fitted(self)
-        X = check_treebank(
-            X, estimator=self, parsed=True, binary=True, allow_empty=True
-        )
+        X = self._check_trees(X)
         signs, logs = self.grammar_.tree_values(X, n_jobs=self.n_jobs)
         if (signs < 0).any():
             warnings.warn(
