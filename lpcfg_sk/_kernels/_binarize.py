@@ -10,22 +10,26 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._columns import NodeColumns
-from lpcfg_sk._kernels._shared import lengthened
+from lpcfg_sk._kernels._shared import HELPER, lengthened
 
-# First members of the pairs that begin a path.
-CHAIN = -1
-ANCESTORS = -2
-SIBLINGS = -3
-INNER = -4
-LEAF = -5
-INTERMEDIATE = -6
+# First members of the pairs that begin a path. They are typed, because a function is
+# compiled anew for each plain constant that it gets.
+CHAIN = np.int64(-1)
+ANCESTORS = np.int64(-2)
+SIBLINGS = np.int64(-3)
+INNER = np.int64(-4)
+LEAF = np.int64(-5)
+INTERMEDIATE = np.int64(-6)
+
+# Second member of a path that remembers nothing.
+EMPTY = np.int64(0)
 
 RIGHT = 0
 LEFT = 1
 HEAD = 2
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _slot(slots, keys, key):
     """Return where a key is, or where it belongs."""
     mask = slots.size - 1
@@ -58,7 +62,7 @@ class _PairTable(NamedTuple):
 def _pair(table, first, second):
     """Return the number of a pair, and the table, which is another one if it grew."""
     keys, slots, count = table
-    key = (np.int64(first) << 32) | np.int64(second)
+    key = (first << 32) | second
     position = _slot(slots, keys, key)
     if slots[position] >= 0:
         return np.int64(slots[position]), table
@@ -152,7 +156,7 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
                 begin = np.int64(chain[p])
                 chain_top[i] = chain_top[p]
             else:
-                begin = np.int64(CHAIN)
+                begin = CHAIN
                 chain_top[i] = i - lo
             pair, table = _pair(table, begin, symbol)
             chain[i] = pair
@@ -162,12 +166,12 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
             first = lo + chain_top[i]
 
             # Vertical memory; a single pre-terminal has none.
-            memory, table = _pair(table, ANCESTORS, 0)
+            memory, table = _pair(table, ANCESTORS, EMPTY)
             n_above = 0
             if not (leaf and first == i):
                 p = np.int64(parent[first])
                 while n_above < vertical - 1 and p >= 0:
-                    memory, table = _pair(table, memory, label[lo + p])
+                    memory, table = _pair(table, memory, np.int64(label[lo + p]))
                     n_above += 1
                     p = np.int64(parent[lo + p])
 
@@ -177,7 +181,7 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
                 out_stop[out] = before_stop[first]
                 out += 1
             kind = LEAF if leaf else INNER
-            pair, table = _pair(table, kind, chain[i])
+            pair, table = _pair(table, kind, np.int64(chain[i]))
             n_known = table.count
             pair, table = _pair(table, pair, memory)
             if table.count > n_known:
@@ -208,9 +212,9 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
                 split_off[k] = children[n - 1 - k]
             for k in range(n_left):
                 split_off[n_right + k] = children[k]
-            owner, table = _pair(table, INTERMEDIATE, label[i])
+            owner, table = _pair(table, INTERMEDIATE, np.int64(label[i]))
             owner, table = _pair(table, owner, memory)
-            empty, table = _pair(table, SIBLINGS, 0)
+            empty, table = _pair(table, SIBLINGS, EMPTY)
             remembered = empty
             for k in range(1, n - 1):
                 n_remembered = k if horizontal < 0 else min(k, horizontal)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import longest
+from lpcfg_sk._kernels._shared import HELPER, longest
 
 STATUS, LENGTH, MATCHED, GOLD, TEST, CROSSING, WORDS, CORRECT_TAGS = range(8)
 N_COUNTS = 8
@@ -64,15 +64,24 @@ class _Scratch(NamedTuple):
     right: np.ndarray  # around each boundary between words
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _quotes(flags):
     """Token and word index of each quote, the index counting kept words only."""
-    token = np.flatnonzero(flags & QUOTE)
-    keep = (flags & DELETE) == 0
-    return token, (np.cumsum(keep) - keep)[token]
+    token = np.empty(flags.size, dtype=np.int64)
+    index = np.empty(flags.size, dtype=np.int64)
+    n_quotes = 0
+    n_kept = 0
+    for i in range(flags.size):
+        if flags[i] & QUOTE:
+            token[n_quotes] = i
+            index[n_quotes] = n_kept
+            n_quotes += 1
+        if (flags[i] & DELETE) == 0:
+            n_kept += 1
+    return token[:n_quotes], index[:n_quotes]
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _restore_quotes(gold_flags, test_flags, gold_copies, test_copies):
     """Restore deleted quotes where the other side kept a quote at the same index.
 
@@ -123,7 +132,7 @@ def _restore_quotes(gold_flags, test_flags, gold_copies, test_copies):
     return gold_shift, test_shift
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _lay_out(side, t, layout):
     """Write the kept words and tags of tree t, and the number of them before each."""
     copies, position, kept = layout.copies, layout.position, layout.kept
@@ -140,7 +149,7 @@ def _lay_out(side, t, layout):
     position[word.size] = n
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _collect(side, t, layout):
     """List the brackets of tree t that count, as spans of kept words."""
     position, brackets, node = layout.position, layout.brackets, layout.node
@@ -159,7 +168,7 @@ def _collect(side, t, layout):
     return n
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _same_words(gold, test, n, equal_words):
     """Whether the first n words of both sides agree.
 
@@ -253,7 +262,7 @@ def _match(gold, n_gold, test, n_test, equal, scratch):
     return matched
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _crossings(gold, n_gold, test, n_test, n_words, scratch):
     """Count the test brackets that cross at least one gold bracket.
 
@@ -299,7 +308,7 @@ def _crossings(gold, n_gold, test, n_test, n_words, scratch):
     return crossing
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _correct_tags(gold, test, n, equal):
     """Count the words whose tags count as equal.
 
@@ -327,7 +336,7 @@ def _correct_tags(gold, test, n, equal):
     return correct
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _empty_layout(n_leaves, n_nodes):
     return _Layout(
         np.empty(n_leaves, np.int64),
@@ -380,8 +389,10 @@ def compare_brackets(gold, test, equal_labels, equal_words):
     for t in range(n):
         gold_flags = gold.flags[gold.leaf_offsets[t] : gold.leaf_offsets[t + 1]]
         test_flags = test.flags[test.leaf_offsets[t] : test.leaf_offsets[t + 1]]
-        gold_layout.copies[: gold_flags.size] = (gold_flags & DELETE) == 0
-        test_layout.copies[: test_flags.size] = (test_flags & DELETE) == 0
+        for i in range(gold_flags.size):
+            gold_layout.copies[i] = (gold_flags[i] & DELETE) == 0
+        for i in range(test_flags.size):
+            test_layout.copies[i] = (test_flags[i] & DELETE) == 0
         n_gold_words = gold_layout.copies[: gold_flags.size].sum()
         n_test_words = test_layout.copies[: test_flags.size].sum()
 
@@ -407,7 +418,10 @@ def compare_brackets(gold, test, equal_labels, equal_words):
         n_test = _collect(test, t, test_layout)
         hits[:, : max(n_gold, n_test)] = UNMATCHED
         counts[t, STATUS] = status
-        counts[t, LENGTH] = np.sum((gold_flags & DELETE_FOR_LENGTH) == 0)
+        counts[t, LENGTH] = 0
+        for i in range(gold_flags.size):
+            if (gold_flags[i] & DELETE_FOR_LENGTH) == 0:
+                counts[t, LENGTH] += 1
         counts[t, GOLD] = n_gold
         counts[t, TEST] = n_test
         if status == VALID:

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import span_index
-from lpcfg_sk._kernels._shared import lengthened, set_row
+from lpcfg_sk._kernels._shared import HELPER, lengthened, set_row
 
 
 class _BestChart(NamedTuple):
@@ -92,7 +92,7 @@ def cfg_best_tree(words, tables, weights, next_hop, bonus):
     return -np.inf, nothing, nothing, nothing
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _fill_chart(words, tables, weights, next_hop, bonus):
     """Fill the chart bottom-up.
 
@@ -140,7 +140,7 @@ def _fill_chart(words, tables, weights, next_hop, bonus):
     return chart
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _extend_prefixes(words, i, j, tables, chart, prefixes):
     """Find the best scores of the trie nodes over a span.
 
@@ -193,7 +193,7 @@ def _extend_prefixes(words, i, j, tables, chart, prefixes):
     return n_touched
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _find_base_rules(word, touched, prefixes, tables, weights, base, base_rule):
     """Find the best derivations over a span without a unary rule at their top.
 
@@ -233,7 +233,7 @@ def _find_base_rules(word, touched, prefixes, tables, weights, base, base_rule):
                 base_rule[rule_lhs[r]] = r
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _add_chains(span, weights, next_hop, bonus, base, chart):
     """Best derivations over a span, with chains of unary rules at their top.
 
@@ -272,7 +272,7 @@ def _add_chains(span, weights, next_hop, bonus, base, chart):
                 bottom[a] = b
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _store_items(n_items, span, word, touched, prefixes, tables, chart):
     """Write the items of a span to the chart, and empty `prefixes` again.
 
@@ -324,7 +324,7 @@ def _store_items(n_items, span, word, touched, prefixes, tables, chart):
     return n_items
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _with_room(chart, n_items):
     """Return the chart with room for at least so many items."""
     size = len(chart.items)
@@ -341,7 +341,7 @@ def _with_room(chart, n_items):
     )
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _read_tree(n, tables, next_hop, chart):
     """Read the best tree off a chart.
 

@@ -7,6 +7,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._cfg_inside import cfg_inside, unsigned
 from lpcfg_sk._kernels._chart_spans import span_index
+from lpcfg_sk._kernels._shared import HELPER
 
 
 class _OutsideChart(NamedTuple):
@@ -164,7 +165,7 @@ def _outside(words, tables, weights, chart, sentence_weight, counts, posterior):
                 prefix[touched[q]] = 0.0
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _close_chains(span, tables, weights, chart, outside, total):
     """Outside values of the nonterminals of a span, over all unary chains above.
 
@@ -196,7 +197,7 @@ def _close_chains(span, tables, weights, chart, outside, total):
             total[b] += chain_weight[c] * row[chain_top[c]]
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _count_short_rules(span, word, tables, weights, chart, total, counts):
     """Add the expected counts of the rules A → B and A → x over a span.
 
@@ -231,7 +232,7 @@ def _count_short_rules(span, word, tables, weights, chart, total, counts):
             counts[r] += total[rule_lhs[r]] * theta[r] * scale
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _split_prefixes(words, i, j, tables, chart, outside, prefix):
     """Pass the outside values of the trie nodes over a span down to their parts.
 
@@ -351,7 +352,7 @@ def cfg_rules_of_trees(trees, tables, rule, root_rule):
             root_rule[tree] = _find_rule(tables, label[lo], tables.start)
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _find_leaf_rules(trees, tree, tables, rule):
     """Find the rules of pre-terminals; keep terminal w of a bare word as -3 - w.
 
@@ -369,7 +370,7 @@ def _find_leaf_rules(trees, tree, tables, rule):
             rule[node] = _find_rule(tables, tables.n_nonterminals + word, label)
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _item_of_children(trees, node, tables, rule):
     """Return the item of the children of a node, -1 where the trie has none."""
     n_symbols = tables.n_nonterminals + tables.n_terminals
@@ -393,7 +394,7 @@ def _item_of_children(trees, node, tables, rule):
     return item
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _find_rule(tables, item, lhs):
     """Return the rule from `lhs` to an item, -2 where there is none."""
     if item >= 0:

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import span_index
-from lpcfg_sk._kernels._shared import lengthened
+from lpcfg_sk._kernels._shared import HELPER, lengthened
 
 # Kinds of growth of an item.
 _MANY, _ONE = 1, 2
@@ -128,7 +128,7 @@ class InsideChart(NamedTuple):
     item_values: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def cfg_inside(words, tables, weights):
     """Fill the inside chart of a string, from its last word to its first.
 
@@ -222,7 +222,7 @@ def cfg_inside(words, tables, weights):
     )
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _extend_prefixes(words, i, j, tables, chart, prefix):
     """Add up the values of all trie nodes over a span of two words or more.
 
@@ -287,7 +287,7 @@ def _extend_prefixes(words, i, j, tables, chart, prefix):
     return reference
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _complete_rules(word, touched, prefix, tables, weights, base, row):
     """Inside values of the nonterminals over a span.
 
@@ -328,7 +328,7 @@ def _complete_rules(word, touched, prefix, tables, weights, base, row):
                 row[chain_top[c]] += chain_weight[c] * base[b]
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _store_items(span, word, touched, prefix, kinds, tables, chart):
     """Write the items of a span to the chart, and set `prefix` to zero again.
 
@@ -385,7 +385,7 @@ def _store_items(span, word, touched, prefix, kinds, tables, chart):
     return n_items
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _with_room(chart, n_items):
     """Return the chart with room for at least so many items."""
     size = len(chart.items)
@@ -401,7 +401,7 @@ def _with_room(chart, n_items):
     )
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _lookahead(words, tables):
     """How items can be extended by symbols that begin with the word at a position.
 
@@ -428,7 +428,8 @@ def _lookahead(words, tables):
             continue
         filled = row[j]
         kinds = growth[filled]
-        can_begin[:n_nonterminals] = tables.begins[:, words[j]]
+        for a in range(n_nonterminals):
+            can_begin[a] = tables.begins[a, words[j]]
         can_begin[n_nonterminals + words[j]] = 1
         for t in range(len(trie_left)):
             kinds[trie_left[t]] |= can_begin[trie_right[t]]

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_count, span_index
-from lpcfg_sk._kernels._shared import lengthened, set_row
+from lpcfg_sk._kernels._shared import HELPER, lengthened, set_row
 
 
 class LiveItems(NamedTuple):
@@ -97,7 +97,7 @@ def fill_pair_slots(pair_left, pair_right, pair_slots):
         pair_slots[slot] = pair
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _find_pair(left, right, rules):
     """Return the number of the children pair (left, right), -1 if no rule has it."""
     mask = len(rules.pair_slots) - 1
@@ -111,50 +111,46 @@ def _find_pair(left, right, rules):
         slot = (slot + 1) & mask
 
 
-@njit(nogil=True, cache=True)
-def _offsets(table, column, count, n_bins):
-    """Return where each bin begins when rows are sorted by bin.
-
-    Parameters
-    ----------
-    table : ndarray of int32, shape (n_rows, n_columns)
-        The rows.
-    column : int
-        Column that holds the bin.
-    count : int
-        Number of rows that count, the first ones.
-    n_bins : int
-        Number of bins.
-    """
+@njit(**HELPER)
+def _offsets(bins, n_bins):
+    """Return where each bin begins when rows are sorted by bin."""
     offset = np.zeros(n_bins + 1, dtype=np.int64)
-    for t in range(count):
-        offset[table[t, column] + 1] += 1
-    return np.cumsum(offset)
+    for row in range(len(bins)):
+        offset[bins[row] + 1] += 1
+    for b in range(n_bins):
+        offset[b + 1] += offset[b]
+    return offset
 
 
-@njit(nogil=True, cache=True)
-def _sorted_by(table, column, offset, before):
+@njit(**HELPER)
+def _sorted_by(bins, offset, before):
     """Return row numbers stably sorted by their bin.
 
     Parameters
     ----------
-    table : ndarray of int32, shape (n_rows, n_columns)
-        The rows.
-    column : int
-        Column that holds the bin.
+    bins : ndarray of int32, shape (n_rows,)
+        Bin of each row.
     offset : ndarray of int64, shape (n_bins + 1,)
         Where each bin begins.
     before : ndarray of int64
         Row numbers in their order before; empty for the order of the table.
     """
     place = offset.copy()
-    order = np.empty(offset[-1], dtype=np.int64)
+    order = np.empty(len(bins), dtype=np.int64)
     for t in range(len(order)):
         row = before[t] if len(before) > 0 else t
-        b = table[row, column]
-        order[place[b]] = row
-        place[b] += 1
+        order[place[bins[row]]] = row
+        place[bins[row]] += 1
     return order
+
+
+@njit(**HELPER)
+def _reordered(column, order):
+    """Return the values of a column in another order of the rows."""
+    values = np.empty(len(order), dtype=column.dtype)
+    for t in range(len(order)):
+        values[t] = column[order[t]]
+    return values
 
 
 @njit(nogil=True, cache=True)
@@ -329,30 +325,31 @@ def build_forest(n, live, rules, threshold, limit):
             fits = 40 * (n_edges + n_apps) + 60 * n_groups <= limit
     item_offset[n_spans] = n_items
 
-    level_offset = _offsets(groups, 1, n_groups, n + 1)
+    groups, edges, apps = groups[:n_groups], edges[:n_edges], apps[:n_apps]
+    level_offset = _offsets(groups[:, 1], n + 1)
     none = np.empty(0, dtype=np.int64)
-    order = _sorted_by(groups, 0, _offsets(groups, 0, n_groups, n_pairs), none)
-    order = _sorted_by(groups, 1, level_offset, order)
+    order = _sorted_by(groups[:, 0], _offsets(groups[:, 0], n_pairs), none)
+    order = _sorted_by(groups[:, 1], level_offset, order)
     rank = np.empty(n_groups, dtype=np.int32)
     for g in range(n_groups):
         rank[order[g]] = g
-    edges[:n_edges, 0] = rank[edges[:n_edges, 0]]
-    apps[:n_apps, 0] = rank[apps[:n_apps, 0]]
-    edge_offset = _offsets(edges, 0, n_edges, n_groups)
-    edge_order = _sorted_by(edges, 0, edge_offset, none)
-    app_offset = _offsets(apps, 0, n_apps, n_groups)
-    app_order = _sorted_by(apps, 0, app_offset, none)
+    edge_group = _reordered(rank, edges[:, 0])
+    edge_offset = _offsets(edge_group, n_groups)
+    edge_order = _sorted_by(edge_group, edge_offset, none)
+    app_group = _reordered(rank, apps[:, 0])
+    app_offset = _offsets(app_group, n_groups)
+    app_order = _sorted_by(app_group, app_offset, none)
     forest = Forest(
         item_offset,
         item_label[:n_items].copy(),
         item_span[:n_items].copy(),
         level_offset,
-        groups[:, 2][order],
+        _reordered(groups[:, 2], order),
         edge_offset,
-        edges[:, 1][edge_order],
-        edges[:, 2][edge_order],
+        _reordered(edges[:, 1], edge_order),
+        _reordered(edges[:, 2], edge_order),
         app_offset,
-        apps[:, 1][app_order],
-        apps[:, 2][app_order],
+        _reordered(apps[:, 1], app_order),
+        _reordered(apps[:, 2], app_order),
     )
     return fits, forest

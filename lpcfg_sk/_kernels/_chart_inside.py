@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, spans_of_width
-from lpcfg_sk._kernels._shared import REASSOC
+from lpcfg_sk._kernels._shared import HELPER, REASSOC
 
 
 class Tensors(NamedTuple):
@@ -109,7 +109,8 @@ def fill_leaves(forest, words, lexicon, vectors):
             out = inside[vector_offset[item] : vector_offset[item + 1]]
             if word < 0:
                 begin = lexicon.unknown_offset[label]
-                out[:] = lexicon.unknown[begin : begin + len(out)]
+                for h in range(len(out)):
+                    out[h] = lexicon.unknown[begin + h]
                 continue
             low, high = word_offset[word], word_offset[word + 1]
             while low < high:
@@ -119,13 +120,14 @@ def fill_leaves(forest, words, lexicon, vectors):
                 else:
                     high = middle
             if low < word_offset[word + 1] and lex_label[low] == label:
-                begin, end = lexicon.offset[low], lexicon.offset[low + 1]
-                out[:] = lexicon.lexical[begin:end]
+                begin = lexicon.offset[low]
+                for h in range(len(out)):
+                    out[h] = lexicon.lexical[begin + h]
             else:
                 out[:] = 0.0
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def rescale_span(forest, span, vectors):
     """Bring the largest magnitude of a span's vectors into [1/2, 1).
 
@@ -149,7 +151,7 @@ def rescale_span(forest, span, vectors):
     return largest
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def child_sizes(forest, group, vector_offset):
     """Return the lengths of the vectors of the left and right children of a group."""
     left = forest.edge_left[forest.edge_offset[group]]
@@ -160,7 +162,7 @@ def child_sizes(forest, group, vector_offset):
     )
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**HELPER, fastmath=REASSOC)
 def _add_outer(total, left, right, factor):
     """Add factor · left ⊗ right.
 
@@ -181,7 +183,7 @@ def _add_outer(total, left, right, factor):
             row[k] += x * right[k]
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**HELPER, fastmath=REASSOC)
 def _add_product(matrix, vector, out):
     """Add matrix @ vector, the matrix stored row after row."""
     size = len(vector)
@@ -193,7 +195,7 @@ def _add_product(matrix, vector, out):
         out[h] += total
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**HELPER, fastmath=REASSOC)
 def _add_transposed_product(matrix, vector, out):
     """Add matrixᵀ @ vector, the matrix stored row after row."""
     size = len(out)
@@ -204,14 +206,14 @@ def _add_transposed_product(matrix, vector, out):
             out[s] += x * row[s]
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _edge_exponent(forest, exponent, edge):
     """Return the sum of the exponents of the two children of an edge."""
     left, right = forest.edge_left[edge], forest.edge_right[edge]
     return exponent[forest.item_span[left]] + exponent[forest.item_span[right]]
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def edge_factor(forest, exponent, edge, group):
     """Return the scale of an edge relative to that of its span.
 
@@ -228,7 +230,7 @@ def edge_factor(forest, exponent, edge, group):
     return power_of_two(_edge_exponent(forest, exponent, edge) - reference)
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def set_references(forest, width, n, exponent):
     """Set the exponent of each span of one width to the largest of its edges.
 
@@ -347,7 +349,7 @@ def outside(forest, n, tensors, alpha, beta):
                 )
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**HELPER, fastmath=REASSOC)
 def _pass_down(matrix, factor, left, right, beta_left, beta_right):
     """Add what a parent's matrix M = βᵀT hands to both children.
 

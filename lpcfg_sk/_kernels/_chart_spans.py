@@ -5,6 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._shared import HELPER
+
 
 @njit(nogil=True, cache=True)
 def span_count(n):
@@ -23,7 +25,7 @@ def span_index(start, stop, n):
     return (width - 1) * n - (width - 1) * (width - 2) // 2 + start
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def spans_of_width(width, n):
     """Return the range of the spans of one width in a sentence of n words."""
     first = span_index(0, width, n)
@@ -42,13 +44,13 @@ def span_bounds(n):
     return start, stop
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def power_of_two(exponent):
     """Return 2 to the power of an integer."""
     return math.ldexp(1.0, int(exponent))
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def best_splits(n, gain):
     """Return the split point of each span in the tree of the largest sum of gains.
 

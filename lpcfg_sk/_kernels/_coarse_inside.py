@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
+from lpcfg_sk._kernels._shared import HELPER
 
 # Rows of single precision numbers have a multiple of this many places: the compiler
 # then needs no loop for a remainder.
@@ -194,10 +195,11 @@ def fill_tags(words, tags, lexicon, leaf, as_unknown):
                     leaf[i, label] = unknown[label]
                     known = known or unknown[label] > 0.0
         if not known:
-            leaf[i] = unknown
+            for label in range(len(unknown)):
+                leaf[i, label] = unknown[label]
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _rules_of_words(leaf, rules, n_wide):
     """Return the WordRules of the rules of kind p i or i p."""
     offset, child = rules.offset, rules.child
@@ -218,7 +220,8 @@ def _rules_of_words(leaf, rules, n_wide):
     weight = np.empty(total)
     place = np.empty(n_wide, dtype=np.int64)
     for i in range(n):
-        place[:] = begin[i, :n_wide]
+        for c in range(n_wide):
+            place[c] = begin[i, c]
         for b in range(n_labels):
             if leaf[i, b] > 0.0:
                 for q in range(offset[b], offset[b + 1]):
@@ -283,7 +286,7 @@ def places(labels, n_wide):
     return place
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _add_word(word, rest, rules, chart, reference, row):
     """Add the values of the rules over a word and a wider span beside it.
 

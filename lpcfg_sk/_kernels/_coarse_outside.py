@@ -8,10 +8,10 @@ from numba import njit
 from lpcfg_sk._kernels._chart_forest import LiveItems
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_count, span_index
 from lpcfg_sk._kernels._coarse_inside import places
-from lpcfg_sk._kernels._shared import REASSOC
+from lpcfg_sk._kernels._shared import HELPER, REASSOC
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**HELPER, fastmath=REASSOC)
 def _pass_down(x, weights, b, inside, right, outside):
     """Add x times a row of weights; return the product of weights and inside row.
 
@@ -50,7 +50,7 @@ class CoarseOutside(NamedTuple):
     leaf_mass: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _pass_to_word(word, rest, rules, chart, reference, above, out):
     """Pass outside values on to a word and a wider span beside it.
 

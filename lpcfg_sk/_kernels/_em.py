@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._em_batches import add_product, multiply_rows
-from lpcfg_sk._kernels._shared import REASSOC, rescale
+from lpcfg_sk._kernels._shared import HELPER, REASSOC, rescale
 
 #: Values of the largest matrix of a batch, which should stay in the second cache.
 _SLAB = 16384
@@ -17,7 +17,7 @@ _SLAB = 16384
 _NODES = 64
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _gather(rows, ids, n_columns, out):
     """Copy some rows; short loops let the processor fetch many at a time."""
     for b in range(len(ids)):
@@ -25,7 +25,7 @@ def _gather(rows, ids, n_columns, out):
             out[b, h] = rows[ids[b], h]
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _pairs(x, y, n, n_left, n_right, out):
     """Write the outer products of the rows of `x` and `y`, one row each."""
     for b in range(n):
@@ -35,7 +35,7 @@ def _pairs(x, y, n, n_left, n_right, out):
                 out[b, j, k] = factor * y[b, k]
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**HELPER, fastmath=REASSOC)
 def _split_down(mixed, x, y, n_left, n_right, out_left, out_right):
     """Multiply a flat matrix by the sibling's inside vector, from both sides."""
     for k in range(n_right):
@@ -73,7 +73,7 @@ def _step(n_pairs):
     return min(max(_SLAB // n_pairs, 1), _NODES)
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def inside_pass(batches, layout, binary, inside, scale):
     """Inside vectors of all inner nodes (the recursion of figure 4).
 
@@ -115,7 +115,7 @@ def inside_pass(batches, layout, binary, inside, scale):
                 scale[i] = rescale(inside[i, :m])
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def outside_pass(batches, layout, binary, inside, outside):
     """Outside vectors of all nodes below the roots, whose own are given.
 
@@ -167,7 +167,7 @@ def outside_pass(batches, layout, binary, inside, outside):
                 )
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def count_pass(batches, layout, factor, inside, outside, out):
     """Write the sum of outside ⊗ inside ⊗ inside over the nodes of each rule.
 
@@ -249,7 +249,8 @@ def expected_counts(batches, layout, parameters, counts):
     for i in range(n_inner, n_nodes):
         e = leaf_entry[i - n_inner]
         row = inside[i, : n_states[i]]
-        row[:] = lexical[lex_offset[e] : lex_offset[e + 1]]
+        for h in range(n_states[i]):
+            row[h] = lexical[lex_offset[e] + h]
         scale[i] = rescale(row)
     inside_pass(batches, layout, parameters.binary, inside, scale)
 
@@ -270,9 +271,9 @@ def expected_counts(batches, layout, parameters, counts):
             lost += weight[t]
             continue
         log_value += weight[t] * (logs[t] + np.log(value))
-        outside[root_node[t], : len(vector)] = vector
         at = root_counts[root_offset[top[t]] : root_offset[top[t] + 1]]
         for h in range(len(vector)):
+            outside[root_node[t], h] = vector[h]
             at[h] += weight[t] / value * vector[h] * row[h]
 
     outside_pass(batches, layout, parameters.binary, inside, outside)
@@ -313,11 +314,15 @@ def complete_counts(layout, binary, counts, totals):
     for r in range(len(rule_parent)):
         begin = rule_offset[r]
         if len(binary):
-            counts[begin : rule_offset[r + 1]] *= binary[begin : rule_offset[r + 1]]
+            for i in range(begin, rule_offset[r + 1]):
+                counts[i] *= binary[i]
         n_pairs = shapes[r, 1] * shapes[r, 2]
         state = totals[state_offset[rule_parent[r]] :]
         for h in range(shapes[r, 0]):
-            state[h] += counts[begin + h * n_pairs : begin + (h + 1) * n_pairs].sum()
+            total = 0.0
+            for i in range(begin + h * n_pairs, begin + (h + 1) * n_pairs):
+                total += counts[i]
+            state[h] += total
 
 
 @njit(nogil=True, cache=True)
@@ -343,7 +348,9 @@ def normalize_rules(layout, totals, smoothing, pooling, counts):
     shapes, rule_offset = layout.shapes, layout.rule_offset
     state_offset, rule_parent = layout.state_offset, layout.rule_parent
     rule_left, rule_right = layout.rule_left, layout.rule_right
-    width = shapes.max() if len(shapes) else 0
+    width = 0
+    for r in range(len(shapes)):
+        width = max(width, shapes[r, 0], shapes[r, 1], shapes[r, 2])
     by_state = np.empty(width)
     by_left = np.empty(width)
     by_right = np.empty(width)
@@ -378,7 +385,8 @@ def normalize_rules(layout, totals, smoothing, pooling, counts):
                 continue
             keep = 1.0 / state[h]
             if total == 0.0:
-                cube[h] *= keep
+                for i in range(h * n_left * n_right, (h + 1) * n_left * n_right):
+                    values[i] *= keep
                 continue
             weight = smoothing * total * (by_state[h] / state[h])
             keep *= 1.0 - smoothing
@@ -391,7 +399,9 @@ def normalize_rules(layout, totals, smoothing, pooling, counts):
 @njit(nogil=True, cache=True)
 def _pool(marginal, general, total, pooling):
     """Divide by the total, and mix with the general distribution, in place."""
-    whole = general.sum()
+    whole = 0.0
+    for h in range(len(general)):
+        whole += general[h]
     for h in range(len(marginal)):
         marginal[h] = (1.0 - pooling) * (marginal[h] / total) + pooling * (
             general[h] / whole
@@ -409,4 +419,5 @@ def divide_rows(layout, totals, values):
         for h in range(shapes[r, 0]):
             if state[h] > 0.0:
                 begin = rule_offset[r] + h * n_pairs
-                values[begin : begin + n_pairs] /= state[h]
+                for i in range(begin, begin + n_pairs):
+                    values[i] /= state[h]

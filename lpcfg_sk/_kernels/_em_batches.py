@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import REASSOC
+from lpcfg_sk._kernels._shared import HELPER, REASSOC
 
 
 class Batches(NamedTuple):
@@ -195,7 +195,7 @@ def multiply_rows(x, y, n_x, n_y, length, out):
         b += 1
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**HELPER, fastmath=REASSOC)
 def _add_to_three(weights, x, o, n_x, length, out):
     """Add the products of rows o, o + 1 and o + 2 of `out`."""
     z0 = out[o * length : (o + 1) * length]
@@ -237,7 +237,7 @@ def _add_to_three(weights, x, o, n_x, length, out):
         s += 1
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**HELPER, fastmath=REASSOC)
 def _add_to_one(weights, x, o, n_x, length, out):
     """Add the products of row o of `out`."""
     z0 = out[o * length : (o + 1) * length]

@@ -11,14 +11,14 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._decode import follow
-from lpcfg_sk._kernels._shared import lengthened
+from lpcfg_sk._kernels._shared import HELPER, lengthened
 
 # Columns of the entries: item, edge (-1 for a leaf), entries of the children, next
 # entry of the item, and the children in the item's heap (a skew heap).
 _ITEM, _EDGE, _LEFT, _RIGHT, _NEXT, _HEAP_LEFT, _HEAP_RIGHT = range(7)
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _meld(score, ids, a, b):
     """Return the root of the union of two heaps.
 
@@ -48,7 +48,7 @@ def _meld(score, ids, a, b):
         a = below
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _reserve(score, ids, length):
     """Return the entries, or longer copies where they have fewer places."""
     if length <= len(score):
@@ -56,7 +56,7 @@ def _reserve(score, ids, length):
     return lengthened(score, 2 * length), lengthened(ids, 2 * length)
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _set_entry(ids, entry, item, edge, left, right):
     """Write a new entry, without a successor and a heap of its own.
 

@@ -10,7 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import REASSOC, lengthened, longest, rescale, set_row
+from lpcfg_sk._kernels._shared import (
+    HELPER,
+    REASSOC,
+    lengthened,
+    longest,
+    rescale,
+    set_row,
+)
 
 
 class ParsedTrees(NamedTuple):
@@ -126,7 +133,7 @@ def contract_down(tensor, above, left, right, pairs, out_left, out_right):
         out_left[j] = total
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _inside_tree(trees, t, model, pairs, inside):
     """Fill the inside vectors of tree t; return the sum of log scales."""
     lo, hi = trees.node_offsets[t], trees.node_offsets[t + 1]
@@ -142,7 +149,8 @@ def _inside_tree(trees, t, model, pairs, inside):
             return -np.inf
         out = inside[i, : n_states[label[i]]]
         if size[i] == 1:
-            out[:] = lexical[lex_offset[r] : lex_offset[r + 1]]
+            for h in range(len(out)):
+                out[h] = lexical[lex_offset[r] + h]
         else:
             l = i + 1
             c = l + size[l]
@@ -235,7 +243,8 @@ def tree_posteriors(begin, end, trees, model):
         if log_scale == -np.inf:
             continue
         weights = root[root_offset[top[t]] : root_offset[top[t] + 1]]
-        outside[0, : len(weights)] = weights
+        for h in range(len(weights)):
+            outside[0, h] = weights[h]
         for i in range(hi - lo):
             m = n_states[label[lo + i]]
             if size[lo + i] > 1:
@@ -307,13 +316,20 @@ class SamplingTables(NamedTuple):
     root_cumulative: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _draw(cumulative, u):
     """Return the first position whose cumulative sum exceeds u times the total."""
     n = len(cumulative)
-    i = np.searchsorted(cumulative, u * cumulative[n - 1], side="right")
+    target = u * cumulative[n - 1]
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle] <= target:
+            low = middle + 1
+        else:
+            high = middle
     # Rounding may lead past the end, or to a last choice of probability zero.
-    i = min(i, n - 1)
+    i = min(low, n - 1)
     while i > 0 and cumulative[i] == cumulative[i - 1]:
         i -= 1
     return i
@@ -352,6 +368,8 @@ def draw_trees(n, rng, max_nodes, tables):
     offsets = np.zeros(n + 1, dtype=np.int64)
     # Nodes to be drawn: label, state, parent.
     stack = np.empty((64, 3), dtype=np.int64)
+    # Cumulative probabilities of the states of both children.
+    sums = np.empty(64)
     total = 0
     for t in range(n):
         first = total
@@ -383,7 +401,13 @@ def draw_trees(n, rng, max_nodes, tables):
             n_left = n_states[rule_left[c]]
             n_right = n_states[rule_right[c]]
             at = rule_offset[c] + h * n_left * n_right
-            pair = _draw(np.cumsum(binary[at : at + n_left * n_right]), rng.random())
+            if n_left * n_right > len(sums):
+                sums = np.empty(n_left * n_right)
+            mass = 0.0
+            for p in range(n_left * n_right):
+                mass += binary[at + p]
+                sums[p] = mass
+            pair = _draw(sums[: n_left * n_right], rng.random())
             if depth + 2 > len(stack):
                 stack = lengthened(stack, 2 * len(stack))
             set_row(stack, depth, rule_right[c], pair % n_right, i - first)

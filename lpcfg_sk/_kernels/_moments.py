@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._shared import HELPER
+
 #: Nodes whose products are formed before one matrix product takes them all.
 _BLOCK = 256
 
@@ -155,6 +157,17 @@ def project_rows(indptr, indices, data, rows, number, weights, out):
                     target[h] += x * row[h]
 
 
+@njit(**HELPER)
+def _add_dot(left, right, buffer, out):
+    """Add left @ right to `out`; `buffer` has room for the product."""
+    n_rows, n_columns = out.shape
+    product = buffer[: n_rows * n_columns].reshape(n_rows, n_columns)
+    np.dot(left, right, product)
+    for i in range(n_rows):
+        for j in range(n_columns):
+            out[i, j] += product[i, j]
+
+
 @njit(nogil=True, cache=True)
 def rule_sums(begin, end, nodes, inside, outside, shapes, sums):
     """Sums of products of projected vectors over the nodes of each rule.
@@ -237,12 +250,10 @@ def rule_sums(begin, end, nodes, inside, outside, shapes, sums):
             if low == rule_start[r]:
                 np.dot(z, pair, sum_zyx)
             else:
-                product = product_buffer[: ma * mb * mc].reshape(ma, mb * mc)
-                np.dot(z, pair, product)
-                sum_zyx += product
-            sum_zy += np.dot(z, y)
-            sum_zx += np.dot(z, x)
-            sum_yx += np.dot(u, x)
+                _add_dot(z, pair, product_buffer, sum_zyx)
+            _add_dot(z, y, product_buffer, sum_zy)
+            _add_dot(z, x, product_buffer, sum_zx)
+            _add_dot(u, x, product_buffer, sum_yx)
 
 
 @njit(nogil=True, cache=True)

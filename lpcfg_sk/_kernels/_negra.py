@@ -21,6 +21,7 @@ from lpcfg_sk._kernels._scanner import (
     line_end,
     record_fault,
 )
+from lpcfg_sk._kernels._shared import HELPER
 from lpcfg_sk._kernels._text import intern, invalid_byte, is_space
 
 #: Codes of faults that occur in this format only.
@@ -106,7 +107,7 @@ class ScanOutput(NamedTuple):
     report: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _next_field(text, position, stop):
     while position < stop and is_space(text[position]):
         position += 1
@@ -116,7 +117,7 @@ def _next_field(text, position, stop):
     return head, position
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _keyword(text, head, tail):
     length = tail - head
     if length < 4 or text[head] != _HASH:
@@ -132,7 +133,7 @@ def _keyword(text, head, tail):
     return _OTHER
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _is_number(text, head, tail):
     if head == tail:
         return False
@@ -142,7 +143,7 @@ def _is_number(text, head, tail):
     return digits == tail
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _is_node(text, head, tail):
     """Return whether a field is the number of a node, which are 500 or more."""
     if text[head] != _HASH or not _is_number(text, head + 1, tail):
@@ -153,7 +154,7 @@ def _is_node(text, head, tail):
     )
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _parse_row(text, begin, stop, lemma, multiplier, symbols, row):
     """Read one line of a sentence.
 
@@ -206,7 +207,7 @@ def _parse_row(text, begin, stop, lemma, multiplier, symbols, row):
     return 0, 0
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _number_rows(rows, n_rows, row_of):
     """Replace the symbols of parents by rows; return a fault's code and row."""
     code = bad = 0
@@ -226,7 +227,7 @@ def _number_rows(rows, n_rows, row_of):
     return code, bad
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _write_tree(scratch, n_rows, settings, columns, edge, node, word):
     """Write the tree of a sentence behind ``node`` nodes and ``word`` words.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._columns import Columns
+from lpcfg_sk._kernels._shared import HELPER
 from lpcfg_sk._kernels._text import hash_step, intern_hashed, invalid_byte, is_space
 
 #: Indices into the report of a scan.
@@ -118,7 +119,7 @@ def unmatched_brackets(text, begin):
     return positions
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def line_end(text, position):
     """Return where the line at a position ends."""
     while position < text.size and text[position] != _NEWLINE:
@@ -126,7 +127,7 @@ def line_end(text, position):
     return position
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _next_tree_line(text, position, margin):
     """Return the next "(" that is first on its line, indented by at most ``margin``."""
     while position < text.size:
@@ -139,7 +140,7 @@ def _next_tree_line(text, position, margin):
     return text.size
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _starts_with(text, position, prefix):
     if prefix.size == 0 or position + prefix.size > text.size:
         return False
@@ -149,7 +150,7 @@ def _starts_with(text, position, prefix):
     return same == prefix.size
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _token(text, position, multiplier):
     """Return the end of a token, its hash, and its first invalid byte or -1."""
     begin = position
@@ -165,7 +166,7 @@ def _token(text, position, multiplier):
     return position, key, invalid_byte(text, begin, position) if odd else -1
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _next_tree(text, position, final, skip, comment, report):
     """Pass over the text between trees.
 
@@ -230,7 +231,7 @@ def _next_tree(text, position, final, skip, comment, report):
     return position, position < text.size
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def byte_fault(text, position):
     """Return the code of the fault that an invalid byte is."""
     return NUL if text[position] == 0 else UNDECODABLE

@@ -7,6 +7,10 @@ from numba import njit
 #: meaning; for inner-product loops only.
 REASSOC = {"reassoc", "contract", "nsz", "arcp", "afn"}
 
+#: Options of functions that only kernels call: without the wrapper through which
+#: Python calls them they compile faster.
+HELPER = {"nogil": True, "cache": True, "no_cpython_wrapper": True}
+
 
 @njit(nogil=True, cache=True)
 def rescale(vector):
@@ -21,11 +25,13 @@ def rescale(vector):
     return largest
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def lengthened(array, size):
     """Return a copy of an array with room for `size` rows."""
     longer = np.empty((size, *array.shape[1:]), dtype=array.dtype)
-    longer[: len(array)] = array
+    # Assigning to a slice would compile the text of an error message, in seconds.
+    for i, value in enumerate(array.flat):
+        longer.flat[i] = value
     return longer
 
 
@@ -38,7 +44,7 @@ def longest(offsets):
     return length
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, inline="always")
 def set_row(table, row, first, second, third):
     """Write the first three columns of a row.
 

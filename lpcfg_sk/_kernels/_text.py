@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._shared import HELPER
+
 _MERSENNE = 2**31 - 1
 
 
@@ -18,13 +20,13 @@ class Symbols(NamedTuple):
     count: np.ndarray  # int64[1]
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def is_space(byte):
     """Return whether a byte is ASCII white space."""
     return byte == 32 or 9 <= byte <= 13
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def hash_step(key, byte, multiplier):
     """Add a byte to a polynomial hash modulo 2^31 - 1.
 
@@ -213,7 +215,7 @@ def bracket_length(columns, labels, tokens, first, last):
     return length
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _copy(strings, symbol, text, position):
     """Copy a string to a position of the text; return where it ends.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import best_splits, span_index
-from lpcfg_sk._kernels._shared import REASSOC, rescale
+from lpcfg_sk._kernels._shared import HELPER, REASSOC, rescale
 
 
 class SpanFeatures(NamedTuple):
@@ -91,7 +91,7 @@ def rescale_rows(rows, log_scale):
             log_scale[m] = -np.inf
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _largest_scale(start, stop, length, log_scale):
     """Find the largest log scale of the two parts of a span, over its split points."""
     largest = -np.inf
@@ -154,7 +154,7 @@ def sum_splits(width, begin, features, pairs, sums, out_scale):
                     out[p] += factor * va[pairs.left[p]] * vb[pairs.right[p]]
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**HELPER, fastmath=REASSOC)
 def _add_scaled(vector, vector_scale, span, rows, other_rows, log_scale):
     """Add a scaled vector to the row of a span, which keeps the larger scale.
 
