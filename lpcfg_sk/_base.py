@@ -48,9 +48,10 @@ class ParserMixin(TreebankInputMixin):
         Returns
         -------
         f1 : float
-            Between 0 and 1, over all brackets, as EVALB counts them. Sentences whose
-            predicted words differ from the gold ones count as wrong, whereas EVALB
-            leaves them out.
+            Between 0 and 1, over all brackets but the root, as
+            :func:`~lpcfg_sk.metrics.f1_score` counts them. Sentences whose predicted
+            words differ from the gold ones count as wrong, whereas EVALB leaves them
+            out.
         """
         X = self._check_sentences(X)
         gold = check_treebank(X if y is None else y, estimator=self, parsed=True)

@@ -95,10 +95,10 @@ def f1_score(gold, predicted, *, params="collins", sample_weight=None):
 
     Notes
     -----
-    Where every sentence has a parse over the right words this is the F-measure of
-    EVALB (in percent there). EVALB leaves the other sentences out, which rewards a
-    parser for giving up; here their gold brackets count as missed and what was
-    predicted for them as wrong.
+    The root does not count, see :func:`parseval`. Where every sentence has a parse over
+    the right words this is the F-measure of EVALB (in percent there). EVALB leaves the
+    other sentences out, which rewards a parser for giving up; here their gold brackets
+    count as missed and what was predicted for them as wrong.
 
     Examples
     --------
