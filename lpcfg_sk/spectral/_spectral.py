@@ -384,7 +384,12 @@ default="auto"
 
         Notes
         -----
-        See :meth:`BaseLPCFG.sentence_log_prob` on unknown words and pipelines.
+        A sentence with a word that the grammar does not know has no tree here;
+        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
+        word as an open-class word instead.
+
+        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
+        ``parser[-1].sentence_log_prob(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
         charts = self._parser().charts(X, open_class=False)
