@@ -6,7 +6,7 @@ tables, all times in CPU seconds on one thread after compilation:
 * sentences per second and the phases of a parse (coarse pass and forest, inside-outside
   of the model, decoding and building of trees), for a plain PCFG and for spectral
   models of several numbers of states, relative to the PCFG of the same run;
-* F1 of each decoder, for PCFG, EM and spectral models;
+* F1 of each decoder, without the root, for PCFG, EM and spectral models;
 * F1 and time with pruning, without, and with other thresholds, on the sentences of at
   most ``--length`` words (full charts of long sentences take minutes).
 """

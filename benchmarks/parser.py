@@ -3,8 +3,9 @@
     python benchmarks/parser.py TRAIN DEV [--models PCFG EM ...]
 
 Each parser runs in a process of its own, once on a few trees to compile, then on all.
-Times are CPU seconds of one thread. F1 counts all sentences; EVALB leaves out those
-whose words differ, as when a tag makes a word punctuation on one side only.
+Times are CPU seconds of one thread. F1 counts all sentences and
+not the root; EVALB leaves out sentences whose words differ, as when a tag makes a word
+punctuation on one side only.
 """
 
 import argparse

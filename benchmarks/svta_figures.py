@@ -7,7 +7,8 @@ above a tag is a pre-terminal with the tag as its word (so a nonterminal may hav
 kinds of rules), and trees are binarised to the right without horizontal memory. It has
 114 nonterminals, and its Hankel matrix rank 107. It is approximated by SVTA, SVTA* and
 nonnegative CP at equal numbers of parameters (n̂³ and 3Rn), and compared by ℓ2
-distance, by the paper's perplexity and by bracketing.
+distance, by the paper's perplexity and by bracketing. Brackets are spans without
+labels; that of the whole sentence counts, too, and is always right.
 
     python benchmarks/svta_figures.py --out /tmp/svta
 """

@@ -1,9 +1,9 @@
 """Table 1 of Cohen and Collins (2014) on the WSJ sample, beside the paper's figures.
 
-Labelled F1 on dev, all lengths.  The paper trains on WSJ sections 2-21 (39,832 trees)
-and gives section 22 with iterations chosen on it; here training has 3,396 trees and
-the number of EM iterations is chosen on held-out training trees, so rows compare with
-each other and only loosely with the paper.
+Labelled F1 on dev, all lengths, without the root.  The paper trains on WSJ sections
+2-21 (39,832 trees) and gives section 22 with iterations chosen on it; here training has
+3,396 trees and the number of EM iterations is chosen on held-out training trees, so
+rows compare with each other and only loosely with the paper.
 
 Usage: python benchmarks/table1.py [--data DIR] [--m 8 16 24 32]
 """

@@ -51,7 +51,7 @@ print(wta)
 
 # %%
 # Five singular values stand out. An automaton with fewer states is further away, and by
-# how much is told by the singular values that were left out (theorem 6).
+# how much is told by the singular values that were left out (theorem 7).
 
 values = wta.singular_values()
 states = np.arange(1, 13)
@@ -84,9 +84,10 @@ print(table.round(4).to_string())
 # %%
 # For parsing with few states, brackets matter more than values. ``SVTAMinimizer`` is an
 # estimator over trees, so the number of states can be searched like any other
-# parameter. Its score is the F1 of unlabelled brackets. ``gamma`` above 1 is the
-# variant SVTA*, which spends the states on longer sentences. The trees of an automaton
-# are binary, so the binarised treebank is what it learns from, with tags for words.
+# parameter. Its score is the F1 of unlabelled brackets, that of the whole sentence
+# among them. ``gamma`` above 1 is the variant SVTA*, which spends the states on longer
+# sentences. The trees of an automaton are binary, so the binarised treebank is what it
+# learns from, with tags for words.
 
 toy = TreeBinarizer().fit_transform(delexicalize(load_toy(500)))
 toy = toy[toy.lengths <= 20]

@@ -50,9 +50,11 @@ print(train[1])
 
 # %%
 # Tags of the words of `test`, for a growing number of latent states. With one state
-# and no features the model is the ordinary hidden Markov model, which is the treebank
-# PCFG of these trees. (In the toy treebank words all but decide their tags, so that
-# there is nothing to gain; real text is another matter.)
+# and no features the model is the treebank PCFG of these trees. It chooses the next tag
+# given the tag, as a hidden Markov model does, and in the same step whether the next
+# word is the last one, on which an ordinary hidden Markov model decides given the next
+# tag alone, or not at all. (In the toy treebank words all but decide their tags, so
+# that there is nothing to gain; real text is another matter.)
 
 
 def accuracy(tagger):
@@ -65,7 +67,7 @@ def accuracy(tagger):
     return sum(one == two for one, two in pairs) / len(pairs)
 
 
-rows = [("HMM", 1, accuracy(make_parser(PCFG()).fit(train)))]
+rows = [("chain PCFG", 1, accuracy(make_parser(PCFG()).fit(train)))]
 for m in (2, 4, 8):
     tagger = make_parser(SpectralLPCFG(m=m)).fit(train)
     rows.append(("spectral", m, accuracy(tagger)))

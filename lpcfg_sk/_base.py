@@ -5,6 +5,7 @@ import warnings
 from numbers import Integral, Real
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -48,9 +49,10 @@ class ParserMixin(TreebankInputMixin):
         Returns
         -------
         f1 : float
-            Between 0 and 1, over all brackets, as EVALB counts them. Sentences whose
-            predicted words differ from the gold ones count as wrong, whereas EVALB
-            leaves them out.
+            Between 0 and 1, over all brackets but the root, as
+            :func:`~lpcfg_sk.metrics.f1_score` counts them. Sentences whose predicted
+            words differ from the gold ones count as wrong, whereas EVALB leaves them
+            out.
         """
         X = self._check_sentences(X)
         gold = check_treebank(X if y is None else y, estimator=self, parsed=True)
@@ -156,12 +158,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         """Return the parser of the fitted grammar, made once per fit and settings."""
         check_is_fitted(self)
         grammars = (self.grammar_, self.coarse_)
-        settings = {
-            "binarized": self.binarized_,
-            "decoder": self.decoder,
-            "prune": self.prune,
-            "max_memory": self.max_memory,
-        }
+        settings = self._parser_settings()
         made_of = (*grammars, *settings.values())
         known, parser = _PARSERS.get(self, ((), None))
         if parser is None or not all(map(operator.is_, made_of, known)):
@@ -169,6 +166,14 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
             # Threads that share a learner replace the pair as a whole.
             _PARSERS[self] = made_of, parser
         return parser
+
+    def _parser_settings(self):
+        return {
+            "binarized": self.binarized_,
+            "decoder": self.decoder,
+            "prune": self.prune,
+            "max_memory": self.max_memory,
+        }
 
     def predict(self, X):
         """Parse sentences.
@@ -348,6 +353,59 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         X = self._check_sentences(X)
         charts = self._parser().charts(X, open_class=False)
         return chart_log_probs(charts, n_jobs=self.n_jobs)
+
+    def mixture_log_prob(self, X, *, weight=0.01, method="score_samples"):
+        """Log probability under a mixture with the plain PCFG of the training trees.
+
+        With f the value that the grammar gives to a tree (or to a sentence) and p its
+        probability under ``coarse_``, this is log((1 − w) max(f, 0) + w p), where w is
+        `weight`. A value that is not positive, as spectral estimates have, thus counts
+        as zero, and the result is finite wherever the plain PCFG has a tree. Which rows
+        these are depends on the training trees and not on the number of states.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Binary trees, as in training; sentences will do for "sentence_log_prob".
+        weight : float, default=0.01
+            Weight w of the plain PCFG, between 0 and 1.
+        method : {"score_samples", "sentence_log_prob"}, default="score_samples"
+            Whether to score trees or sentences.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_rows,)
+            Natural logarithm; -inf where the plain PCFG has no tree.
+
+        See Also
+        --------
+        lpcfg_sk.metrics.log_likelihood_scorer : Its mean, to choose hyperparameters.
+
+        Notes
+        -----
+        The values of a spectral grammar need not sum to one over all trees, so neither
+        do those of the mixture.
+        """
+        if not isinstance(weight, Real) or not 0 < weight < 1:
+            raise ValueError(f"weight must be a number between 0 and 1, got {weight!r}")
+        if method == "score_samples":
+            X = self._check_trees(X)
+            plain = self.coarse_.log_prob(X, n_jobs=self.n_jobs)
+        elif method == "sentence_log_prob":
+            X = self._check_sentences(X)
+            parser = Parser(self.coarse_, self.coarse_, **self._parser_settings())
+            charts = parser.charts(X, open_class=False)
+            plain = chart_log_probs(charts, n_jobs=self.n_jobs)
+        else:
+            raise ValueError(
+                f'method must be "score_samples" or "sentence_log_prob", got {method!r}'
+            )
+        with warnings.catch_warnings():
+            # The mixture is how values that are not positive are treated.
+            warnings.simplefilter("ignore", ParseFailureWarning)
+            own = getattr(self, method)(X)
+        mixed = np.logaddexp(np.log1p(-weight) + own, np.log(weight) + plain)
+        return np.where(np.isneginf(plain), -np.inf, mixed)
 
     def sample(self, n=1, random_state=None):
         """Draw trees from the grammar.

@@ -112,6 +112,16 @@ def test_score_is_the_f1_of_predict(model, trees):
     assert model.score(trees, sample_weight=weight) == expected
 
 
+def test_score_does_not_count_the_root():
+    rooted = Treebank([f"(ROOT {tree})" for tree in TREES])
+    model = Counting().fit(TreeBinarizer().fit_transform(rooted))
+    assert all(tree.label == "ROOT" for tree in model.predict(rooted))
+    # Nothing is right but the root.
+    wrong = [f"(ROOT {tree}".replace("P ", "Q ").replace("S ", "Z ") for tree in TREES]
+    wrong = Treebank([tree.replace("FRAG", "GARF") + ")" for tree in wrong])
+    assert model.score(wrong) == 0.0
+
+
 def test_copies_of_states_change_nothing(trees, model):
     copied = Counting(4).fit(trees)
     for decoder in ("max-marginal", "mbr", "max-rule-product"):

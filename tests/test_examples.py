@@ -45,6 +45,44 @@ def test_header(path):
     assert "plt.show()" in source
 
 
+def example(number):
+    return next(path for path in EXAMPLES if f"_{number}_" in path.stem).read_text(
+        "utf-8"
+    )
+
+
+def test_the_spectral_example_measures_its_error_on_fresh_trees():
+    trees = dict(re.findall(r"^(\w+) = (make_treebank\(.*\))$", example("05"), re.M))
+    assert "test" in trees
+    seeds = [re.search(r"random_state=(\d+)", call)[1] for call in trees.values()]
+    assert len(set(seeds)) == len(seeds) == 2
+
+
+def test_the_tagging_example_does_not_call_its_chains_an_ordinary_hmm():
+    sentences = [
+        [("a", "A"), ("b", "B")],
+        [("c", "C"), ("b", "B"), ("a", "A")],
+    ]
+    chains = lpcfg_sk.spectral.tagged_sequences_to_treebank(sentences)
+    grammar = lpcfg_sk.PCFG().fit(chains).grammar_
+    # Whether B is the last tag depends on the tag before it.
+    assert grammar.binary["A>", "A", "B"] == grammar.binary["C>", "C", "B>"] == 1
+    text = example("13")
+    assert "the model is the ordinary hidden Markov model" not in text
+    assert '"HMM"' not in text
+
+
+def test_citations_name_the_right_theorems():
+    assert "left out (theorem 7)" in example("08")
+    assert "theorem 6" not in example("08")
+    bounds = lpcfg_sk.bounds
+    assert "(lemma 3)" in bounds.log_covering_number.__doc__
+    module = importlib.import_module(bounds.log_covering_number.__module__)
+    # Proposition 4, on empirical risk minimisers, has no function here.
+    assert "Propositions 1 to 3 and 5 to 7" in module.__doc__
+    assert not re.search("[Pp]roposition 4", Path(module.__file__).read_text("utf-8"))
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -103,7 +103,8 @@ def _add_evaluate(parser):
     add = parser.add_argument
     add("gold", help="gold trees")
     add("predicted", help="predicted trees")
-    add("--params", default="collins", help="'collins', 'none', or an EVALB .prm file")
+    settings = "'collins' (without the root), 'none', or an EVALB .prm file"
+    add("--params", default="collins", help=settings)
     add("--summary", action="store_true", help="write totals alone")
     add("--json", action="store_true", help="write totals as JSON")
 

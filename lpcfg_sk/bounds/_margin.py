@@ -1,8 +1,8 @@
 """Grammars with a margin: when approximations are proper, and sample sizes.
 
-Propositions 1 to 7 and section 5 of Cohen and Smith (2012), in their symbols. A
-distribution p over derivations z of a grammar G with N rules in binary normal form
-obeys
+Propositions 1 to 3 and 5 to 7, lemmas 2 and 3 and theorems 2 and 3 of Cohen and Smith
+(2012), in their symbols. A distribution p over derivations z of a grammar G with N
+rules in binary normal form obeys
 
 * p(z) ≤ L r^|z| with r < 1, where |z| is the number of rules of z;
 * Λ(k)² r^k ≤ q^k with q < 1, where Λ(k) is the number of derivations of k rules;

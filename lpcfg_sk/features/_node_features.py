@@ -294,7 +294,8 @@ class OutsideFeatures(_NodeFeatures, auto_wrap_output_keys=None):
           the path to the foot marked;
         - ``"parent"``, ``"grandparent"``: a with the labels above;
         - ``"head"``: a with the tag of the first head word on the path to the root
-          that is not the foot's own head;
+          that is not the foot's own head; of an intermediate foot ``@X``, whose own
+          head depends on its inside tree, with the tag of its sibling's head;
         - ``"left"``, ``"right"``: a with the number of words before and after.
 
         ``"cohen2013"`` means all of them. A callable takes a :class:`Node` and

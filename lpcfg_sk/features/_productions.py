@@ -10,6 +10,7 @@ from lpcfg_sk.treebank import (
     RuleIndex,
     RuleTable,
     SymbolTable,
+    decode_table,
     head_token,
     lexical_keys,
     over_chunks,
@@ -33,9 +34,8 @@ class NodeColumns(NamedTuple):
         Words below a node, to its left and to its right.
     production : ndarray of int64
         Id of the rule a → b c or a → x at the node.
-    head, other_head : ndarray of int64
-        Tag of the head word, and of the first head on the path to the root that is
-        another word.
+    head, outside_head : ndarray of int64
+        Tag of the head word, and of the next head as the outside tree tells it.
     """
 
     label: np.ndarray
@@ -48,7 +48,7 @@ class NodeColumns(NamedTuple):
     after: np.ndarray
     production: np.ndarray
     head: np.ndarray
-    other_head: np.ndarray
+    outside_head: np.ndarray
 
 
 class Productions:
@@ -136,7 +136,7 @@ class Productions:
             after=length - treebank.stop,
             production=production,
             head=tag[head],
-            other_head=tag[first_other_head(up, head)],
+            outside_head=tag[_outside_head(treebank, up, left, right, head)],
         )
 
     def name(self, production):
@@ -170,6 +170,38 @@ class Productions:
 
 
 _NO_KEYS = np.zeros(0, dtype=np.int64)
+
+
+def _outside_head(treebank, up, left, right, head):
+    """Next head word on the path to the root, found in the outside tree alone.
+
+    Whether a constituent is the head of its parent depends on its label, which the
+    outside tree shows. An intermediate node stands for several children of its parent,
+    which only its inside tree shows: its next head is therefore that of its sibling.
+
+    Parameters
+    ----------
+    treebank : Treebank
+        Binary trees.
+    up, left, right : ndarray of int64, shape (n_nodes,)
+        Positions of the parent and of the children, -1 where there are none.
+    head : ndarray of int64, shape (n_nodes,)
+        Head token of each node.
+
+    Returns
+    -------
+    token : ndarray of int64, shape (n_nodes,)
+        Token, -1 where there is none.
+    """
+    other = first_other_head(up, head)
+    if not treebank.binarized:
+        return other
+    intermediate = decode_table(treebank.labels.strings).intermediate
+    # A label -1, of a bare word, reads the last entry.
+    foot = np.flatnonzero(np.append(intermediate, False)[treebank.label] & (up >= 0))
+    parent = up[foot]
+    other[foot] = head[np.where(left[parent] == foot, right[parent], left[parent])]
+    return other
 
 
 def _parsed_rows(treebank):

@@ -184,12 +184,12 @@ class _Ancestors:
         return " ".join(reversed(parts))
 
 
-class _OtherHead:
+class _OutsideHead:
     """Label of a node, and the tag of the next head on the way to the root."""
 
     def keys(self, nodes, productions):
         radix = len(productions.labels) + 1
-        tag = np.where(nodes.other_head >= 0, nodes.other_head, radix - 1)
+        tag = np.where(nodes.outside_head >= 0, nodes.outside_head, radix - 1)
         return np.where(nodes.label >= 0, nodes.label * radix + tag, -1)
 
     def name(self, key, productions):
@@ -223,7 +223,7 @@ OUTSIDE_TEMPLATES = {
     "rule3": _RulesAbove(3),
     "parent": _Ancestors(1),
     "grandparent": _Ancestors(2),
-    "head": _OtherHead(),
+    "head": _OutsideHead(),
     "left": _Width("before", inner_only=False),
     "right": _Width("after", inner_only=False),
 }

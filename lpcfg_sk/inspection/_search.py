@@ -1,12 +1,22 @@
 """Results of a search over hyperparameters: a table and its picture."""
 
+from numbers import Integral, Real
+
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk.inspection._display import Display
 
-_TIMES = {"mean_fit_time": "fit_time", "mean_score_time": "score_time"}
+#: Columns of a table that are not parameters, and their names in ``cv_results_``.
+_RESULTS = {
+    "mean_score": "mean_test_score",
+    "std_score": "std_test_score",
+    "fit_time": "mean_fit_time",
+    "score_time": "mean_score_time",
+    "iteration": "iter",
+    "rank": "rank_test_score",
+}
 
 
 def results_table(search):
@@ -22,7 +32,10 @@ def results_table(search):
     table : DataFrame
         One row per candidate, the best first: its parameters under their short names,
         mean and standard deviation of the score over the folds (of each score, where
-        there are several), mean times in seconds, and the rank.
+        there are several), mean times in seconds, and the rank. Parameters keep their
+        values: None and integers stay what they are, and ``pd.NA`` stands where a
+        candidate does not set the parameter. A result with the name of a parameter is
+        called as in ``cv_results_``, so ``rank_test_score`` beside a parameter `rank`.
 
     Examples
     --------
@@ -44,28 +57,43 @@ def results_table(search):
             f"{type(search).__name__}"
         )
     results = search.cv_results_
-    params = [name for name in results if name.startswith("param_")]
-    short = _short_names([name.removeprefix("param_") for name in params])
-    table = pd.DataFrame(
-        {
-            column: list(results[name])
-            for name, column in zip(params, short, strict=True)
-        }
-    )
+    names = [n.removeprefix("param_") for n in results if n.startswith("param_")]
+    # The arrays of cv_results_ turn integers beside floats into floats.
+    columns = {
+        short: _column([params.get(name, pd.NA) for params in results["params"]])
+        for name, short in zip(names, _short_names(names), strict=True)
+    }
     prefix = "rank_test_"
     scores = [n.removeprefix(prefix) for n in results if n.startswith(prefix)]
-    suffixes = {s: "" if len(scores) == 1 else f"_{s}" for s in scores}
-    for score, suffix in suffixes.items():
-        table[f"mean_score{suffix}"] = results[f"mean_test_{score}"]
-        table[f"std_score{suffix}"] = results[f"std_test_{score}"]
-    for name, column in _TIMES.items():
-        table[column] = results[name]
-    if "iter" in results:
-        table["iteration"] = results["iter"]
-    for score, suffix in suffixes.items():
-        table[f"rank{suffix}"] = results[f"rank_test_{score}"]
+    ranks = {}
+    for column, name in _RESULTS.items():
+        for score in scores if name.endswith("_test_score") else [None]:
+            found = name.removesuffix("score") + score if score else name
+            if found not in results:
+                continue
+            several = score is not None and len(scores) > 1
+            own = f"{column}_{score}" if several else column
+            own = found if own in columns else own
+            columns[own] = results[found]
+            if column == "rank":
+                ranks[score] = own
     main = search.refit if search.refit in scores else scores[0]
-    return table.sort_values(f"rank{suffixes[main]}", kind="stable", ignore_index=True)
+    table = pd.DataFrame(columns)
+    return table.sort_values(ranks[main], kind="stable", ignore_index=True)
+
+
+def _column(values):
+    """Return parameter values as a column that changes none of them."""
+    kinds = {_kind(value) for value in values}
+    is_plain = len(kinds) == 1 and object not in kinds
+    return pd.Series(values, dtype=None if is_plain else object)
+
+
+def _kind(value):
+    if isinstance(value, bool | np.bool_):
+        return bool
+    kinds = ((Integral, int), (Real, float), (str, str))
+    return next((kind for family, kind in kinds if isinstance(value, family)), object)
 
 
 def _short_names(names):
@@ -148,10 +176,13 @@ class StateCurveDisplay(Display):
         display : StateCurveDisplay
         """
         ax = self._axes(ax)
-        shown = {self.x, "mean_score", "std_score", "fit_time", "score_time"}
-        shown |= {"rank", "iteration"}
-        others = [c for c in self.table.columns if c not in shown]
+        columns = self.table.columns
+        shown = {self.x, "mean_score", "std_score"}
+        shown |= {name if name in columns else own for own, name in _RESULTS.items()}
+        others = [c for c in columns if c not in shown]
         table = self.table.sort_values([*others, self.x], key=_sortable)
+        if all(_kind(value) in (int, float) for value in table[self.x]):
+            table[self.x] = pd.to_numeric(table[self.x])
         keys = table[others].astype(str).agg(", ".join, axis=1)
         groups = table.groupby(keys, sort=False) if others else [("", table)]
         numeric = pd.api.types.is_numeric_dtype(table[self.x])
@@ -175,7 +206,7 @@ class StateCurveDisplay(Display):
 
 
 def _sortable(column):
-    if pd.api.types.is_numeric_dtype(column):
-        return column
+    if all(_kind(value) in (int, float) for value in column):
+        return pd.to_numeric(column)
     # Lists, names and None can only be ordered by their text.
     return column.astype(str)

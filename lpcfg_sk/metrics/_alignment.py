@@ -223,6 +223,13 @@ def _translate(word, tokens, ids):
     return table[word]
 
 
+def _has_no_parent(size):
+    """Return which nodes are roots, given the subtree sizes of trees in preorder."""
+    node = np.arange(len(size))
+    ends = np.maximum.accumulate(node + size)
+    return node >= np.concatenate([[0], ends])[: len(size)]
+
+
 def _columns(side, word, marks, ids, params):
     """Columns for the kernel of one side, and the cut label of each node."""
     deleted = set(params.delete_labels)
@@ -241,8 +248,13 @@ def _columns(side, word, marks, ids, params):
         dtype=np.uint8,
     )
     bracket = cut if params.labeled else np.zeros_like(cut)
+    # An empty label inside a tree is a label like others.
+    deleted.update(label for label in params.root_labels if label)
     bracket = np.where([_cut(name) in deleted for name in names], NO_BRACKET, bracket)
-    bracket = bracket.astype(np.int32)
+    bracket = bracket.astype(np.int32)[side.label]
+    if "" in params.root_labels:
+        unlabelled = np.array([name == "" for name in names])
+        bracket[unlabelled[side.label] & _has_no_parent(side.size)] = NO_BRACKET
     leaf = side.label[side.size == 1]
     leaf_flags = flags[leaf]
     if params.quote_labels:
@@ -250,7 +262,7 @@ def _columns(side, word, marks, ids, params):
     columns = BracketColumns(
         side.node_offsets,
         side.size,
-        bracket[side.label],
+        bracket,
         side.start,
         side.stop,
         side.leaf_offsets,

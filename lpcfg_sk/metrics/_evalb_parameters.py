@@ -1,4 +1,4 @@
-"""Parameter files of EVALB."""
+"""Which brackets count: the built-in convention, and parameter files of EVALB."""
 
 import os
 import warnings
@@ -18,13 +18,17 @@ _NUMBERS = {
     "MAX_ERROR": "max_error",
 }
 
+#: The node that a treebank or a reader wraps around a sentence, whose bracket no
+#: figure of the literature counts; the empty label is that of an unlabelled root.
+ROOT_LABELS = ("TOP", "ROOT", "S1", "VROOT", "")
+
 
 @dataclass(frozen=True)
 class ParsevalParameters:
-    """What EVALB reads from a parameter file.
+    """What EVALB reads from a parameter file, and which roots do not count.
 
     Without arguments nothing is deleted and labels are compared as they are, as
-    when EVALB runs without a parameter file.
+    when EVALB runs without a parameter file: the root counts, too.
 
     Parameters
     ----------
@@ -47,6 +51,11 @@ class ParsevalParameters:
     max_error : int or None, default=10
         ``MAX_ERROR``. EVALB gives up at the second error sentence after this many.
         Here all sentences are evaluated, and a warning says so. None never warns.
+    root_labels : tuple of str, default=()
+        Nonterminals around a whole sentence, whose brackets do not count. The empty
+        label stands for an unlabelled root. Unlike with ``DELETE_LABEL``, a word right
+        below such a label stays a word of the sentence. EVALB has no such keyword, so
+        a ``.prm`` file never sets it.
 
     See Also
     --------
@@ -61,10 +70,12 @@ class ParsevalParameters:
     --------
     >>> from lpcfg_sk.metrics import ParsevalParameters
     >>> collins = ParsevalParameters.collins()
+    >>> collins.root_labels
+    ('TOP', 'ROOT', 'S1', 'VROOT', '')
     >>> collins.delete_labels
-    ('TOP', '-NONE-', ',', ':', '``', "''", '.')
-    >>> collins.adding(delete_labels=["ROOT"]).delete_labels[-1]
-    'ROOT'
+    ('-NONE-', ',', ':', '``', "''", '.')
+    >>> collins.adding(delete_labels=["-LRB-", "-RRB-"]).delete_labels[-2:]
+    ('-LRB-', '-RRB-')
     """
 
     delete_labels: tuple = ()
@@ -75,9 +86,10 @@ class ParsevalParameters:
     cutoff_len: int = 40
     labeled: bool = True
     max_error: int | None = 10
+    root_labels: tuple = ()
 
     def __post_init__(self):
-        for name in _LISTS.values():
+        for name in (*_LISTS.values(), "root_labels"):
             value = getattr(self, name)
             if isinstance(value, str):
                 raise TypeError(f"{name} is a sequence of labels, got {value!r}")
@@ -91,16 +103,19 @@ class ParsevalParameters:
 
     @classmethod
     def collins(cls):
-        """Return the usual settings for the Penn Treebank (``COLLINS.prm``).
+        """Return the convention of the literature for the Penn Treebank.
 
         Returns
         -------
         parameters : ParsevalParameters
+            The settings of ``COLLINS.prm``, which deletes ``TOP``, for every name of
+            the root: ``TOP``, ``ROOT``, ``S1``, ``VROOT`` and unlabelled roots.
         """
         return cls(
-            delete_labels=("TOP", "-NONE-", ",", ":", "``", "''", "."),
+            delete_labels=("-NONE-", ",", ":", "``", "''", "."),
             delete_labels_for_length=("-NONE-",),
             eq_labels=(("ADVP", "PRT"),),
+            root_labels=ROOT_LABELS,
         )
 
     @classmethod

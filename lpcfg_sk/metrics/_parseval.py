@@ -70,7 +70,7 @@ _SUMMARY_LINES = (
 
 
 def parseval(gold, predicted, params="collins"):
-    """Compare predicted trees with gold trees, identically to EVALB.
+    """Compare predicted trees with gold trees as EVALB does.
 
     Parameters
     ----------
@@ -79,8 +79,9 @@ def parseval(gold, predicted, params="collins"):
         sentence without a parse. Labels may have function tags: those of brackets
         are cut at the first ``-`` or ``=``, those of pre-terminals are not.
     params : "collins", path-like, None or ParsevalParameters, default="collins"
-        Settings: those of ``COLLINS.prm``, a ``.prm`` file, or None for no deletions
-        and strict equality.
+        Settings: "collins" for those of ``COLLINS.prm``, where the root never counts; a
+        ``.prm`` file, which is followed to the letter; or None for no deletions and
+        strict equality.
 
     Returns
     -------
@@ -105,9 +106,10 @@ def parseval(gold, predicted, params="collins"):
 
     * A bracket is a labelled span of the words that are not deleted. Brackets without
       words do not count; several with the same label and span count separately.
-    * Every label but those of ``DELETE_LABEL`` counts. ``COLLINS.prm`` deletes ``TOP``
-      and not ``ROOT``; ``ParsevalParameters.collins().adding(delete_labels=["ROOT"])``
-      leaves out a root that is right in every tree.
+    * Figures of the literature do not count the root, and neither does "collins":
+      ``TOP``, ``ROOT``, ``S1``, ``VROOT`` and unlabelled roots. The file
+      ``COLLINS.prm`` deletes ``TOP`` only, so with the path of that file a root
+      ``ROOT`` counts, as in EVALB.
     * Labels start before the first ``-``: a nonterminal ``-X-`` has the empty label.
     * A sentence whose predicted words are all deleted is skipped, even where the gold
       tree is the same.
@@ -134,7 +136,7 @@ def parseval(gold, predicted, params="collins"):
 
 
 def parseval_files(gold_path, predicted_path, params="collins"):
-    r"""Compare two files with one tree per line, identically to EVALB.
+    r"""Compare two files with one tree per line as EVALB does.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.pipeline import Pipeline
 
 from lpcfg_sk._kernels._brackets_match import (
     GOLD,
@@ -95,10 +96,10 @@ def f1_score(gold, predicted, *, params="collins", sample_weight=None):
 
     Notes
     -----
-    Where every sentence has a parse over the right words this is the F-measure of
-    EVALB (in percent there). EVALB leaves the other sentences out, which rewards a
-    parser for giving up; here their gold brackets count as missed and what was
-    predicted for them as wrong.
+    The root does not count, see :func:`parseval`. Where every sentence has a parse over
+    the right words this is the F-measure of EVALB (in percent there). EVALB leaves the
+    other sentences out, which rewards a parser for giving up; here their gold brackets
+    count as missed and what was predicted for them as wrong.
 
     Examples
     --------
@@ -259,7 +260,16 @@ def parseval_scorer(estimator, X, y=None, *, params="collins", sample_weight=Non
     )
 
 
-def log_likelihood_scorer(estimator, X, y=None, *, sample_weight=None, zero="inf"):
+def log_likelihood_scorer(
+    estimator,
+    X,
+    y=None,
+    *,
+    sample_weight=None,
+    zero="inf",
+    method="score_samples",
+    mix=0.01,
+):
     """Score a model by mean log probability, as a ``scoring`` callable.
 
     Parameters
@@ -272,14 +282,35 @@ def log_likelihood_scorer(estimator, X, y=None, *, sample_weight=None, zero="inf
         For scikit-learn.
     sample_weight : array-like of float, shape (n_rows,), default=None
         How often each row counts.
-    zero : {"inf", "skip"}, default="inf"
-        What a row of probability zero does: make the score minus infinity, or stay
-        out of the mean with a warning that says how many did.
+    zero : {"inf", "skip", "mix"}, default="inf"
+        What a row of probability zero does: make the score minus infinity; stay
+        out of the mean with a warning that says how many did; or, with "mix", get
+        what the plain PCFG of the training trees gives it (see Notes).
+    method : {"score_samples", "sentence_log_prob"}, default="score_samples"
+        Method of the model: the probability of a tree and its words, or of the words.
+    mix : float, default=0.01
+        Weight of the plain PCFG for ``zero="mix"``.
 
     Returns
     -------
     score : float
-        Mean of ``estimator.score_samples(X)``. Minus infinity where no row is left.
+        Mean of the log probabilities. Minus infinity where no row is left.
+
+    See Also
+    --------
+    SpectralLPCFG.mixture_log_prob : The log probabilities of ``zero="mix"``.
+
+    Notes
+    -----
+    Spectral grammars give some trees and sentences values that are not positive, more
+    of them with more states, so that neither "inf" nor "skip" compares numbers of
+    states. "mix" does: it is the mean of log((1 − w) max(f, 0) + w p), with f the value
+    under the model, p the probability under the plain PCFG of the same training trees,
+    and w = `mix`. A value that is not positive counts as zero and costs about log(1/w)
+    and what the states gain on that row. Rows without a tree under the plain PCFG, for
+    instance with a rule that training does not have, are left out with a warning; they
+    are the same whatever the number of states. With ``method="sentence_log_prob"``
+    there are few of them.
 
     Examples
     --------
@@ -289,11 +320,44 @@ def log_likelihood_scorer(estimator, X, y=None, *, sample_weight=None, zero="inf
     ...         return [-2.0] * len(X)
     >>> log_likelihood_scorer(Uniform(), [["a"], ["b"]])
     -2.0
+
+    To choose the number of states of a spectral grammar by likelihood:
+
+    >>> from functools import partial
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from lpcfg_sk import SpectralLPCFG, make_parser
+    >>> search = GridSearchCV(
+    ...     make_parser(SpectralLPCFG()),
+    ...     {"learner__m": [1, 2, 4]},
+    ...     scoring=partial(
+    ...         log_likelihood_scorer, zero="mix", method="sentence_log_prob"
+    ...     ),
+    ... )
     """
-    log_prob = _check_log_prob(estimator.score_samples(X))
+    log_prob = _check_log_prob(_log_probs(estimator, X, zero, method, mix))
     weight = check_sample_weight(sample_weight, log_prob)
-    total, mass = _total(log_prob, weight, weight, zero)
+    total, mass = _total(log_prob, weight, weight, "skip" if zero == "mix" else zero)
     return total / mass if mass > 0 else -np.inf
+
+
+def _log_probs(estimator, X, zero, method, mix):
+    """Log probability of each row, as `zero` wants it."""
+    if zero != "mix" and hasattr(estimator, method):
+        return getattr(estimator, method)(X)
+    if isinstance(estimator, Pipeline):
+        # A pipeline has no methods but those that scikit-learn knows.
+        if len(estimator) > 1:
+            X = estimator[:-1].transform(X)
+        estimator = estimator[-1]
+    needed = "mixture_log_prob" if zero == "mix" else method
+    if not hasattr(estimator, needed):
+        raise TypeError(
+            f"{type(estimator).__name__} has no method {needed!r}, which "
+            f"log_likelihood_scorer(zero={zero!r}, method={method!r}) calls"
+        )
+    if zero == "mix":
+        return estimator.mixture_log_prob(X, weight=mix, method=method)
+    return getattr(estimator, method)(X)
 
 
 def perplexity(log_prob, X, *, method="score_samples", sample_weight=None, zero="inf"):

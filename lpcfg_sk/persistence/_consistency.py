@@ -92,12 +92,13 @@ def _projections(state):
         return True
     names = set(state["grammar_"].nonterminals)
     return projections.keys() == names == state["m_"].keys() and all(
-        _is_projection(p, state["m_"][name], state["n_inside_features_"])
-        for name, p in projections.items()
+        _is_projection(p, state["m_"][name], state) for name, p in projections.items()
     )
 
 
-def _is_projection(projection, m, n_inside):
+def _is_projection(projection, m, state):
+    # Earlier versions did not store the number of outside features.
+    n_outside = state.get("n_outside_features_", np.inf)
     sides = (projection.inside, projection.U), (projection.outside, projection.V)
     k = len(projection.singular_values)
     return (
@@ -106,7 +107,8 @@ def _is_projection(projection, m, n_inside):
             _is_ids(columns) and _is_floats(weights, (len(columns), k))
             for columns, weights in sides
         )
-        and bool((projection.inside < n_inside).all())
+        and bool((projection.inside < state["n_inside_features_"]).all())
+        and bool((projection.outside < n_outside).all())
     )
 
 

@@ -14,6 +14,7 @@ from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import coarse_pcfg, requested_states
+from lpcfg_sk.parsing import chart_log_probs
 from lpcfg_sk.spectral._decomposition import decompose, project
 from lpcfg_sk.spectral._moments import corpus_moments, solve
 from lpcfg_sk.spectral._node_features import SIDES, NodeFeatures
@@ -101,8 +102,8 @@ default="auto"
         computed; the first ``m_[a]`` are used.
     counts_ : dict of str to float
         Number of nodes of each nonterminal in training.
-    n_inside_features_ : int
-        Number of inside features in training.
+    n_inside_features_, n_outside_features_ : int
+        Numbers of features in training.
 
     See Also
     --------
@@ -122,8 +123,9 @@ default="auto"
     the L are products of first moments, given the rule and given the nonterminals
     [2]_.
 
-    Parameters may be negative, and so may the value of a tree; its log probability
-    is then -inf.
+    Parameters may be negative, and so may the value of a tree or of a sentence; its log
+    probability is then -inf. :meth:`mixture_log_prob` is finite there, and
+    ``log_likelihood_scorer(zero="mix")`` chooses `m` by it.
 
     References
     ----------
@@ -256,7 +258,9 @@ default="auto"
         self.singular_values_ = {
             a: p.singular_values for a, p in self.projections_.items()
         }
-        self.n_inside_features_ = len(nodes.feature_counts[0])
+        self.n_inside_features_, self.n_outside_features_ = map(
+            len, nodes.feature_counts
+        )
         return self
 
     def _decompose(self, nodes, n_vectors, random_state):
@@ -281,38 +285,57 @@ default="auto"
         )
 
     def transform(self, X):
-        """Put the projected inside vector (U^a)ᵀφ of each node into the treebank.
+        """Put the projections y and z of each node into the treebank.
 
         Parameters
         ----------
         X : Treebank
-            Binary trees that carry the block of :class:`InsideFeatures`.
+            Binary trees that carry the block of :class:`InsideFeatures`, and for z
+            also that of :class:`OutsideFeatures`.
 
         Returns
         -------
         treebank : Treebank
-            `X` with the block ``"vectors"``: row i has ``m_[a]`` numbers for a node
-            of nonterminal a, and zeros after them; all zeros where a is unknown.
+            `X` with the block ``"vectors"``, y = (U^a)ᵀφ, and where it has outside
+            features the block ``"outside_vectors"``, z = (V^a)ᵀψ (figure 7, step 1).
+            Row i has ``m_[a]`` numbers for a node of nonterminal a, and zeros after
+            them; all zeros where a is unknown.
         """
         check_is_fitted(self)
         X = check_treebank(
             X, estimator=self, binary=True, allow_empty=True, blocks=("inside",)
         )
-        block = X.blocks["inside"]
-        if block.shape[1] != self.n_inside_features_:
+        label, _ = self.grammar_.encode(X)
+        names = self.grammar_.nonterminals
+        m = np.array([self.m_[a] for a in names])
+        projections = [self.projections_[a] for a in names]
+        blocks = {}
+        for side, block in zip(SIDES, ("vectors", "outside_vectors"), strict=True):
+            if side in X.blocks:
+                self._check_features(X.blocks[side], side)
+                blocks[block] = project(X.blocks[side], label, projections, side, m)
+        if "outside_vectors" in blocks:
+            # The projection of the moments holds the factor (Σ^a)⁻¹ of step 3.
+            blocks["outside_vectors"] *= _sigma(projections, m)[label]
+        return X.replace(
+            blocks={**X.blocks, **blocks},
+            block_names={**X.block_names, **dict.fromkeys(blocks)},
+        )
+
+    def _check_features(self, block, side):
+        expected = getattr(self, f"n_{side}_features_", None)
+        if expected is None:
+            # A model from a file of an earlier version knows the columns it uses.
+            used = [getattr(p, side)[-1:].tolist() for p in self.projections_.values()]
+            expected = max(
+                [block.shape[1], *(1 + last for [last] in filter(len, used))]
+            )
+        if block.shape[1] != expected:
             raise ValueError(
-                f"X has {block.shape[1]} inside features, {type(self).__name__} was "
-                f"fitted with {self.n_inside_features_}; use the InsideFeatures that "
+                f"X has {block.shape[1]} {side} features, {type(self).__name__} was "
+                f"fitted with {expected}; use the {side.capitalize()}Features that "
                 "made the training features"
             )
-        label, _ = self.grammar_.encode(X)
-        m = np.array([self.m_[a] for a in self.grammar_.nonterminals])
-        projections = [self.projections_[a] for a in self.grammar_.nonterminals]
-        vectors = project(block, label, projections, "inside", m)
-        return X.replace(
-            blocks={**X.blocks, "vectors": vectors},
-            block_names={**X.block_names, "vectors": None},
-        )
 
     def score_samples(self, X):
         """Log probability of each tree.
@@ -340,6 +363,51 @@ default="auto"
             )
         return np.where(signs > 0, logs, -np.inf)
 
+    def sentence_log_prob(self, X):
+        """Log probability of each sentence, the sum over its trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Only the words are parsed.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_sentences,)
+            Natural logarithm of the sum over the trees that pruning leaves; -inf where
+            there is none or the sum is zero or negative, never nan. Sums that are not
+            positive are counted in one :class:`ParseFailureWarning`.
+
+        See Also
+        --------
+        mixture_log_prob : Finite for every sentence with a tree.
+
+        Notes
+        -----
+        A sentence with a word that the grammar does not know has no tree here;
+        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
+        word as an open-class word instead.
+
+        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
+        ``parser[-1].sentence_log_prob(parser[:-1].transform(X))``.
+        """
+        X = self._check_sentences(X)
+        charts = self._parser().charts(X, open_class=False)
+        log_prob = chart_log_probs(charts, n_jobs=self.n_jobs)
+        impossible = np.flatnonzero(np.isneginf(log_prob))
+        filled = [charts.chart(int(row), outside=False) for row in impossible]
+        values = np.array([chart.total for chart in filled if chart is not None])
+        if len(values):
+            without = len(impossible) - len(values)
+            warnings.warn(
+                f"{(values < 0).sum()} of {len(X)} sentences have a negative value, "
+                f"which spectral estimates allow, {(values >= 0).sum()} the value zero "
+                f"and {without} no tree; their log probability is -inf",
+                ParseFailureWarning,
+                stacklevel=2,
+            )
+        return log_prob
+
     def _say(self, text):
         if self.verbose:
             sys.stderr.write(f"SpectralLPCFG: {text}\n")
@@ -359,6 +427,15 @@ def _draw_nodes(X, random_state):
             "use more trees, another random_state, or all nodes"
         )
     return drawn
+
+
+def _sigma(projections, m):
+    """Singular values by nonterminal, 1 after the last one."""
+    sigma = np.ones((len(m), int(max(m, default=1))))
+    for row, projection, k in zip(sigma, projections, m, strict=True):
+        values = projection.singular_values[:k]
+        row[: len(values)] = values
+    return sigma
 
 
 def _rank(singular_values, tol):

@@ -121,6 +121,15 @@ def test_state_curves():
     assert [tick.get_text() for tick in ticks] == ["['rule']", "cohen2013"]
     with pytest.raises(ValueError, match="no columns"):
         StateCurveDisplay(table, x="s")
+    # A parameter may be called as a column of the results.
+    ranks = table.rename(columns={"rank": "rank_test_score", "m": "rank"})
+    ax = StateCurveDisplay(ranks, x="rank").plot().ax_
+    assert ax.get_legend().get_title().get_text() == "horizontal"
+    ax = StateCurveDisplay(ranks, x="horizontal").plot().ax_
+    assert ax.get_legend().get_title().get_text() == "rank"
+    mixed = table[:2].assign(m=pd.Series([10, 2.5], dtype=object))
+    curve = StateCurveDisplay(mixed).plot().containers_[0]
+    assert curve.lines[0].get_xdata().tolist() == [2.5, 10.0]
 
 
 def test_chart_of_a_sentence(em):

@@ -1,6 +1,9 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import (
@@ -14,12 +17,15 @@ from lpcfg_sk import (
     EMLPCFG,
     LPCFG,
     PCFG,
+    CPCompressor,
     MarginEMPCFG,
     PivotLPCFG,
     Tree,
+    TreeBinarizer,
     make_parser,
 )
 from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.inspection import (
     compare,
     describe_state,
@@ -27,6 +33,7 @@ from lpcfg_sk.inspection import (
     state_table,
     tree_diff,
 )
+from lpcfg_sk.treebank import delexicalize
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::lpcfg_sk.exceptions.ParseFailureWarning"
@@ -38,6 +45,22 @@ LATENT = LPCFG.from_parameters(
     lexical={("A", "x"): [1.0, 0.25], ("A", "y"): [0.0, 0.75]},
     root={"S": [1.0]},
 )
+
+
+class Constant(BaseEstimator):
+    """Scores the same whatever its parameters."""
+
+    def __init__(self, tol=None, max_iter=1, n_init=1, verbose=0):
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.verbose = verbose
+
+    def fit(self, X, y=None):
+        return self
+
+    def score(self, X, y=None):
+        return 0.0
 
 
 def test_results_of_every_search():
@@ -70,6 +93,35 @@ def test_names_are_short_where_they_can_be():
         parser, {"binarize__horizontal": [0, 1], "learner__prune": [3e-4]}, cv=2
     ).fit(load_toy(40))
     assert list(results_table(search).columns[:2]) == ["horizontal", "prune"]
+
+
+@pytest.mark.slow_without_jit
+def test_a_parameter_named_rank_keeps_its_column():
+    search = GridSearchCV(CPCompressor(max_iter=3), {"rank": [2, 8]}, cv=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        search.fit(TreeBinarizer().fit_transform(delexicalize(load_toy(30))))
+    table = results_table(search)
+    assert sorted(table["rank"]) == [2, 8]
+    assert table["rank"].dtype == np.int64
+    assert table["rank_test_score"].tolist() == [1, 2]
+    assert table.loc[0, "rank"] == search.best_params_["rank"]
+
+
+def test_parameters_in_a_table_keep_their_values():
+    grid = [
+        {"tol": [None, 0.5], "max_iter": [3], "n_init": [1, np.int64(2)]},
+        {"tol": [1], "max_iter": [3], "verbose": [0]},
+    ]
+    search = GridSearchCV(Constant(), grid, cv=2).fit(SENTENCES)
+    table = results_table(search).sort_index()
+    assert table["max_iter"].dtype == np.int64
+    values = table["tol"].tolist()
+    assert values == [None, 0.5, None, 0.5, 1]
+    assert [type(value) for value in values[3:]] == [float, int]
+    assert table["n_init"].tolist()[:4] == [1, 1, 2, 2]
+    assert table["n_init"].tolist()[4] is pd.NA
+    assert table["verbose"].tolist() == [pd.NA] * 4 + [0]
 
 
 def test_several_scores():

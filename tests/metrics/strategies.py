@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 LABELS = ("S", "NP", "VP", "VP-SBJ", "NP=1", "ADVP", "PRT", "TOP", "-X-")
-TAGS = ("NN", "VBZ", "POS", "NN-1", "ADVP", ".", "``", "''", "-NONE-")
+TAGS = ("NN", "VBZ", "POS", "NN-1", "ADVP", "TOP", ".", "``", "''", "-NONE-")
 WORDS = ("a", "b", "B", "'", '"', "/")
 
 
@@ -64,5 +64,6 @@ def parameters():
             "cutoff_len": st.integers(1, 6),
             "labeled": st.booleans(),
             "max_error": st.none(),
+            "root_labels": st.sampled_from([(), ("TOP", "S"), ("TOP", "")]),
         }
     )

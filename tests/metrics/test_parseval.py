@@ -70,9 +70,22 @@ def test_report_is_that_of_the_program(evalb_dir, name, prm, result):
     assert parseval_report(frame) == expected
 
 
-def test_builtin_collins_settings_are_those_of_the_file(evalb_dir):
-    builtin = ParsevalParameters.collins()
-    assert ParsevalParameters.from_file(evalb_dir / "COLLINS.prm") == builtin
+def test_builtin_collins_settings_are_those_of_the_file_without_the_root(evalb_dir):
+    builtin = vars(ParsevalParameters.collins())
+    file = vars(ParsevalParameters.from_file(evalb_dir / "COLLINS.prm"))
+    assert file.pop("delete_labels") == ("TOP", *builtin.pop("delete_labels"))
+    assert file.pop("root_labels") == ()
+    assert builtin.pop("root_labels") == ("TOP", "ROOT", "S1", "VROOT", "")
+    assert file == builtin
+
+
+def test_the_file_of_collins_counts_a_root_that_it_does_not_name(evalb_dir):
+    tree = "(ROOT (S (NP (PRP I)) (VP (VBP am))))"
+    assert counts(tree, tree, evalb_dir / "COLLINS.prm")[2:5] == [4, 4, 4]
+    top = tree.replace("ROOT", "TOP")
+    assert counts(top, top, evalb_dir / "COLLINS.prm")[2:5] == [3, 3, 3]
+    # With the label that it deletes, a pre-terminal loses its word, as in EVALB.
+    assert counts("(TOP yes)", "(TOP yes)", evalb_dir / "COLLINS.prm")[:2] == [1, 2]
 
 
 def test_treebanks_give_what_files_give(evalb_dir):
@@ -172,13 +185,40 @@ def test_equal_labels_are_not_transitive():
     assert counts(gold, test, params)[2] == 1
 
 
-def test_a_root_that_is_always_right_can_be_left_out():
-    trees = ["(ROOT (S (NP (PRP I)) (VP (VBP am))))"]
-    collins = ParsevalParameters.collins()
-    more = collins.adding(delete_labels=["ROOT"])
-    assert parseval(trees, trees, collins)["gold_brackets"].item() == 4
-    assert parseval(trees, trees, more)["gold_brackets"].item() == 3
-    assert more.eq_labels == collins.eq_labels
+@pytest.mark.parametrize("root", ["TOP", "ROOT", "S1", "VROOT", "ROOT-1"])
+def test_the_root_does_not_count(root):
+    gold = f"({root} (S (NP (PRP I)) (VP (VBP am))))"
+    test = "(ROOT (S (NP (PRP I)) (XP (VBP am))))"
+    assert counts(gold, test, "collins") == [2, 0, 2, 3, 3, 0, 2, 2]
+    assert counts(gold, test, ParsevalParameters.collins())[2:5] == [2, 3, 3]
+    # Without settings nothing is deleted.
+    assert counts(gold, gold, None)[2:5] == [4, 4, 4]
+
+
+@pytest.mark.parametrize("root", ["TOP", "ROOT", "S1", "VROOT"])
+def test_the_root_of_a_one_word_sentence_does_not_count(root):
+    gold = f"({root} (UH yes))"
+    assert counts(gold, gold, "collins") == [1, 0, 0, 0, 0, 0, 1, 1]
+    # A word right below the root is still a word.
+    assert counts(f"({root} yes)", gold, "collins") == [1, 0, 0, 0, 0, 0, 1, 0]
+    fragment = f"({root} (FRAG (UH yes)))"
+    assert counts(fragment, gold, "collins") == [1, 0, 0, 1, 0, 0, 1, 1]
+
+
+def test_unlabelled_roots_do_not_count(tmp_path):
+    gold = write(
+        tmp_path / "gold", ["( (S (NP (A a)) (B b)))", "((S (A a)))", "( (A a))"]
+    )
+    test = write(
+        tmp_path / "test", ["(S (NP (A a)) (B b))", "(ROOT (S (A a)))", "(A a)"]
+    )
+    frame = parseval_files(gold, test)
+    for name in ("matched", "gold", "test"):
+        assert frame[f"{name}_brackets"].tolist() == [2, 1, 0]
+    assert parseval_files(gold, gold, None)["gold_brackets"].tolist() == [3, 2, 1]
+    # Inside a tree an empty label is a label like others, and so is one that is cut.
+    inner = write(tmp_path / "inner", ["(S ( (A a)) (B b))", "(-X- (A a) (B b))"])
+    assert parseval_files(inner, inner)["gold_brackets"].tolist() == [2, 1]
 
 
 def test_label_equal_to_a_deleted_one_is_deleted():
@@ -274,7 +314,9 @@ def test_failed_lines_and_forests(tmp_path):
     test = write(tmp_path / "test", ["", "()", "(())", "(A a) (B b)", "( (A a)(B b) )"])
     frame = parseval_files(gold, test)
     assert frame["status"].tolist() == [2, 2, 2, 0, 0]
-    assert frame["test_brackets"].tolist() == [0, 0, 0, 0, 1]
+    assert frame["test_brackets"].tolist() == [0, 0, 0, 0, 0]
+    counted = parseval_files(gold, test, None)
+    assert counted["test_brackets"].tolist() == [0, 0, 0, 0, 1]
     assert frame["matched_brackets"].tolist() == [0] * 5
 
 

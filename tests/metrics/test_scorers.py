@@ -1,10 +1,15 @@
+import warnings
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from lpcfg_sk.exceptions import TreebankWarning
+from lpcfg_sk import PCFG, SpectralLPCFG, make_parser
+from lpcfg_sk.datasets import make_lpcfg, make_treebank
+from lpcfg_sk.exceptions import ParseFailureWarning, TreebankWarning
 from lpcfg_sk.language_model import KneserNeyLM
 from lpcfg_sk.metrics import (
     f1_score,
@@ -92,6 +97,77 @@ def test_impossible_rows():
     assert log_likelihood_scorer(stub, TREES[:2], sample_weight=[0, 1]) == -1.0
     with pytest.raises(ValueError, match="zero must be one of"):
         perplexity(stub, TREES, zero="ignore")
+
+
+@pytest.fixture(scope="module")
+def signed():
+    """A spectral grammar that gives some trees and sentences negative values."""
+    trees = make_treebank(
+        make_lpcfg(3, 4, 12, m=2, mean_length=5, random_state=0), 400, random_state=0
+    )
+    plain = {"smoothing": None, "lexical_smoothing": None, "prune": None}
+    parser = make_parser(SpectralLPCFG(m=4, **plain), rarewords__min_count=1).fit(
+        trees[:150]
+    )
+    return parser, trees[150:]
+
+
+@pytest.mark.parametrize("method", ["score_samples", "sentence_log_prob"])
+def test_likelihood_of_spectral_grammars_can_be_finite(signed, method):
+    parser, test = signed
+    seen, learner = parser[:-1].transform(test), parser[-1]
+    with pytest.warns(ParseFailureWarning, match="have a negative value"):
+        own = getattr(learner, method)(seen)
+    if method == "score_samples":
+        plain = learner.coarse_.log_prob(seen)
+    else:
+        plain = learner.coarse_.sentence_log_prob(seen)
+    lost = np.isneginf(own) & np.isfinite(plain)
+    assert lost.any()
+    known = np.isfinite(plain)
+    expected = np.log(0.9 * np.exp(own[known]) + 0.1 * np.exp(plain[known]))
+    mixed = learner.mixture_log_prob(seen, weight=0.1, method=method)
+    assert_allclose(mixed[known], expected, rtol=1e-6)
+    assert np.isneginf(mixed[~known]).all()
+    scorer = partial(log_likelihood_scorer, method=method)
+    with pytest.warns(ParseFailureWarning):
+        assert scorer(parser, test) == -np.inf
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*rows have probability zero")
+        found = scorer(parser, test, zero="mix", mix=0.1)
+    assert_allclose(found, expected.mean(), rtol=1e-6)
+
+
+def test_number_of_states_of_a_spectral_grammar_is_chosen_by_likelihood():
+    truth = make_lpcfg(3, 4, 12, m=2, mean_length=6, concentration=0.3, random_state=1)
+    trees = make_treebank(truth, 2000, random_state=0)
+    plain = {"smoothing": None, "lexical_smoothing": None}
+    search = GridSearchCV(
+        make_parser(SpectralLPCFG(**plain), rarewords__min_count=1),
+        {"learner__m": [1, 2, 8]},
+        scoring=partial(log_likelihood_scorer, zero="mix"),
+        cv=2,
+        refit=False,
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*rows have probability zero")
+        search.fit(trees)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_params_ == {"learner__m": 2}
+
+
+def test_mixtures_need_a_grammar_and_a_weight(signed):
+    parser, test = signed
+    with pytest.raises(TypeError, match="Stub has no method 'mixture_log_prob'"):
+        log_likelihood_scorer(Stub(), TREES, zero="mix")
+    with pytest.raises(TypeError, match="PCFG has no method 'word_log_prob'"):
+        log_likelihood_scorer(PCFG(), TREES, method="word_log_prob")
+    with pytest.raises(ValueError, match="weight must be a number between 0 and 1"):
+        log_likelihood_scorer(parser, test, zero="mix", mix=0)
+    with pytest.raises(ValueError, match="method must be"):
+        log_likelihood_scorer(parser, test, zero="mix", method="predict")
+    with pytest.raises(ValueError, match="zero must be one of"):
+        log_likelihood_scorer(Stub(), TREES, zero="ignore")
 
 
 def test_perplexity_of_trees_sentences_and_counts():

@@ -1,7 +1,7 @@
 """Inside and outside features, spelt out node by node."""
 
 from lpcfg_sk.features import Node
-from lpcfg_sk.treebank import head_token
+from lpcfg_sk.treebank import decode_label, head_token
 
 
 def first_other_head(up, head):
@@ -75,6 +75,8 @@ def outside_features(treebank, node, heads):
         if position != own:
             other = tag
             break
+    if treebank.binarized and decode_label(a).intermediate:
+        other, _ = tag_of_head(treebank, node.sibling, heads)
     found.add(f"outside:head={a} {other}")
     return found
 

@@ -6,7 +6,9 @@ SPACE = " \t\n\v\f\r"
 
 
 def read_line(line, prm):
-    """Words (word, tag), brackets [start, end, label], quote marks, length."""
+    """Words (word, tag), brackets [start, end, label, is unlabelled root], quote marks,
+    length.
+    """
     words, brackets, quotes, stack, length = [], [], [], [], 0
     p = 0
     while p < len(line):
@@ -34,8 +36,9 @@ def read_line(line, prm):
                     words.append((word, label))
                 p = q + 1
             else:
+                unlabelled_root = not stack and label == ""
                 stack.append(len(brackets))
-                brackets.append([len(words), None, label])
+                brackets.append([len(words), None, label, unlabelled_root])
         else:
             assert line[p] == ")", f"reading {line!r}"
             brackets[stack.pop()][1] = len(words)
@@ -86,11 +89,14 @@ def reinsert(quote, side):
 
 def counted_brackets(brackets, prm):
     kept = []
-    for start, end, label in brackets:
-        if start == end:
+    roots = prm["root_labels"]
+    for start, end, label, unlabelled_root in brackets:
+        if start == end or (unlabelled_root and "" in roots):
             continue
         for stop in "-=":
             label = label.split(stop)[0]
+        if label and label in roots:
+            continue
         if not any(equal(label, d, prm["eq_labels"]) for d in prm["delete_labels"]):
             kept.append((start, end, label))
     return kept
