@@ -3,9 +3,9 @@
     python benchmarks/parser.py TRAIN DEV [--models PCFG EM ...]
 
 Each parser runs in a process of its own, once on a few trees to compile, then on all.
-Times are CPU seconds of one thread. F1 counts all sentences and
-not the root; EVALB leaves out sentences whose words differ, as when a tag makes a word
-punctuation on one side only.
+Times are CPU seconds of one thread. F1 counts all sentences and not the root; EVALB
+leaves out sentences whose words differ, as when a tag makes a word punctuation on one
+side only.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 
 import pandas as pd
 
-MODELS = ("PCFG", "EM", "Spectral", "Pivot + EM", "fast", "accurate")
+MODELS = ("PCFG", "EM", "Spectral", "Pivot", "Pivot + EM", "fast", "accurate")
 
 
 def make(name):
@@ -36,6 +36,7 @@ def make(name):
         "PCFG": lambda: PCFG(),
         "EM": lambda: EMLPCFG(16, random_state=0),
         "Spectral": lambda: SpectralLPCFG(16, random_state=0),
+        "Pivot": lambda: PivotLPCFG(16),
         "Pivot + EM": lambda: EMLPCFG(
             16,
             init=PivotLPCFG(16),
