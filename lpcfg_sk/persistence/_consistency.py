@@ -50,8 +50,11 @@ def _probabilities(state):
     theta, grammar = state.get("theta_"), state.get("grammar_")
     if theta is None:
         return True
-    return isinstance(grammar, CFG) and _is_floats(
-        theta.to_numpy(), (len(grammar.rules),)
+    values = theta.to_numpy()
+    return (
+        isinstance(grammar, CFG)
+        and _is_floats(values, (len(grammar.rules),))
+        and bool(((values >= 0) & (values <= 1)).all())
     )
 
 

@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from lpcfg_sk import CFG, MarginEMPCFG, Treebank
-from lpcfg_sk.cfg._binary_normal_form import BinomialChains
+from lpcfg_sk.cfg._binomials import BinomialChains
 from lpcfg_sk.cfg._empirical_risk import normalised
 from lpcfg_sk.cfg._rules import rules_by_lhs
 from lpcfg_sk.exceptions import ConvergenceWarning, ParseFailureWarning

@@ -1,0 +1,219 @@
+"""The L-PCFG of a context-free grammar: trees with the same probabilities.
+
+An L-PCFG has binary rules over nonterminals and rules of one word. Trees of other rules
+are written as :class:`TreeBinarizer` writes them: a chain of unary rules is one label,
+long right-hand sides are split from the left, and a word that has siblings has the
+label of bare words, whose latent state says which word it is.
+"""
+
+from collections import defaultdict
+
+import numpy as np
+
+from lpcfg_sk.cfg._rules import rules_by_lhs
+from lpcfg_sk.lpcfg import LPCFG
+from lpcfg_sk.treebank import BARE, encode_label
+
+# Unary rules without cycles can still have exponentially many chains.
+_MOST_CHAINS = 100_000
+
+
+def is_binary(grammar):
+    """Return whether all rules are A → B C or A → x, and no A has both kinds.
+
+    The rules of an implicit start symbol, which is no node of the trees, do not count.
+    """
+    kinds = defaultdict(set)
+    for rule in grammar.rules:
+        if not (grammar.implicit_start and rule.lhs == grammar.start):
+            kinds[rule.lhs].add(rule.terminal)
+    return all(len(k) == 1 and k <= {(True,), (False, False)} for k in kinds.values())
+
+
+def binary_lpcfg(grammar, theta):
+    """Make the L-PCFG of a grammar whose trees are binary already.
+
+    Parameters
+    ----------
+    grammar : CFG
+        A grammar that :func:`is_binary` accepts.
+    theta : ndarray of float64, shape (n_rules,)
+        Probabilities of the rules; those of zero are left out.
+
+    Returns
+    -------
+    LPCFG
+        With one state per nonterminal, over the same labels.
+    """
+    binary, lexical = {}, {}
+    root = {} if grammar.implicit_start else {grammar.start: [1.0]}
+    for rule, value in zip(grammar.rules, theta.tolist(), strict=True):
+        if value == 0:
+            continue
+        if grammar.implicit_start and rule.lhs == grammar.start:
+            root[rule.rhs[0]] = [value]
+        elif rule.terminal[0]:
+            lexical[rule.lhs, rule.rhs[0]] = [value]
+        else:
+            binary[rule.lhs, *rule.rhs] = [[[value]]]
+    return LPCFG.from_parameters(binary, lexical, root)
+
+
+def encoded_lpcfg(grammar, theta):
+    """Make the L-PCFG of any grammar without cycles of unary rules.
+
+    Parameters
+    ----------
+    grammar : CFG
+        Rules with right-hand sides of any length.
+    theta : ndarray of float64, shape (n_rules,)
+        Probabilities of the rules; those of zero are left out.
+
+    Returns
+    -------
+    LPCFG
+        Over labels that :func:`~lpcfg_sk.treebank.unbinarize` reads. A tree has the
+        probability that it has under the grammar.
+
+    Raises
+    ------
+    ValueError
+        If unary rules have a cycle.
+    """
+    return _Encoder(grammar, theta).lpcfg()
+
+
+class _Encoder:
+    """Labels and parameters of the L-PCFG of one grammar."""
+
+    def __init__(self, grammar, theta):
+        self.grammar, self.theta = grammar, theta
+        self.unary, self.words, self.phrases = (defaultdict(list) for _ in range(3))
+        for rule, value in zip(grammar.rules, theta.tolist(), strict=True):
+            if value == 0:
+                continue
+            if len(rule.rhs) > 1:
+                self.phrases[rule.lhs].append((rule, value))
+            elif rule.terminal[0]:
+                self.words[rule.lhs].append((rule.rhs[0], value))
+            else:
+                self.unary[rule.lhs].append((rule.rhs[0], value))
+        bare = {s for s, t in _symbols_beside(self.phrases) if t}
+        self.bare = {word: state for state, word in enumerate(sorted(bare))}
+        self.chains, self.n_chains = {}, 0
+        for symbol in rules_by_lhs(grammar.rules):
+            self._chains_from(symbol, ())
+        self.binary = {}
+
+    def _chains_from(self, symbol, above):
+        """Return the chains of unary rules from a symbol and their probabilities.
+
+        Each is a pair (symbols, probability of the chain's rules alone).
+        """
+        if symbol in above:
+            cycle = [*above[above.index(symbol) :], symbol]
+            raise ValueError(
+                f"the unary rules {' -> '.join(cycle)} form a cycle, which gives a "
+                "sentence infinitely many trees, and no L-PCFG has them all; remove "
+                "one of these rules, or learn from binarised trees with make_parser"
+            )
+        if symbol not in self.chains:
+            chains = [((symbol,), 1.0)]
+            for child, value in self.unary[symbol]:
+                chains += [
+                    ((symbol, *chain), value * below)
+                    for chain, below in self._chains_from(child, (*above, symbol))
+                ]
+            self.chains[symbol] = chains
+            self.n_chains += len(chains)
+            if self.n_chains > _MOST_CHAINS:
+                raise ValueError(
+                    f"the grammar has more than {_MOST_CHAINS} chains of unary rules; "
+                    "an L-PCFG would need a nonterminal for each"
+                )
+        return self.chains[symbol]
+
+    def lpcfg(self):
+        """Return the L-PCFG."""
+        start = self.grammar.start
+        root = {
+            label: np.array([value])
+            for label, _, value in self._variants(start, self.grammar.implicit_start)
+        }
+        lexical, done = {}, set()
+        for symbol, chains in self.chains.items():
+            # An implicit start symbol is not a node of the trees.
+            if self.grammar.implicit_start and symbol == start:
+                continue
+            for chain, _ in chains:
+                lowest = chain[-1]
+                self._add_phrases(encode_label(chain), lowest, done)
+                label, total = self._word_label(chain), _total(self.words[lowest])
+                for word, value in self.words[lowest]:
+                    lexical[label, word] = np.array([value / total])
+        for word, state in self.bare.items():
+            lexical[BARE, word] = np.eye(len(self.bare))[state]
+        return LPCFG.from_parameters(self.binary, lexical, root)
+
+    def _variants(self, symbol, skip_first=False):
+        """Return (label, state, probability) of the nodes that a symbol can be."""
+        variants = []
+        for chain, value in self.chains[symbol]:
+            shown = chain[1:] if skip_first else chain
+            phrases, words = (
+                _total(kind[chain[-1]]) for kind in (self.phrases, self.words)
+            )
+            if phrases:
+                variants.append((encode_label(shown), 0, value * phrases))
+            if words:
+                variants.append((self._word_label(shown), 0, value * words))
+        return variants
+
+    def _word_label(self, chain):
+        """Return the label of a chain that ends in a word.
+
+        It is marked where the lowest symbol also has longer rules.
+        """
+        return encode_label(chain, marked=bool(self.phrases[chain[-1]]))
+
+    def _children(self, symbol, terminal):
+        return [(BARE, self.bare[symbol], 1.0)] if terminal else self._variants(symbol)
+
+    def _add_phrases(self, label, lowest, done):
+        """Add the rules of a node, and those of the intermediate nodes below it."""
+        total = _total(self.phrases[lowest])
+        for rule, value in self.phrases[lowest]:
+            symbols = list(zip(rule.rhs, rule.terminal, strict=True))
+            parent = label
+            weight = value / total
+            while True:
+                left = self._children(*symbols[0])
+                rest = symbols[1:]
+                if len(rest) == 1:
+                    self._add_rule(parent, left, self._children(*rest[0]), weight)
+                    break
+                # The same symbols are left over from several rules.
+                names = [f"'{s}'" if t else s for s, t in rest]
+                below = encode_label([rest[0][0]], intermediate=True, siblings=names)
+                self._add_rule(parent, left, [(below, 0, 1.0)], weight)
+                if below in done:
+                    break
+                done.add(below)
+                parent, symbols, weight = below, rest, 1.0
+
+    def _add_rule(self, parent, left, right, weight):
+        for b, left_state, left_value in left:
+            for c, right_state, right_value in right:
+                shape = tuple(len(self.bare) if x == BARE else 1 for x in (b, c))
+                tensor = self.binary.setdefault((parent, b, c), np.zeros((1, *shape)))
+                tensor[0, left_state, right_state] += weight * left_value * right_value
+
+
+def _total(rules):
+    return sum(value for _, value in rules)
+
+
+def _symbols_beside(phrases):
+    for rules in phrases.values():
+        for rule, _ in rules:
+            yield from zip(rule.rhs, rule.terminal, strict=True)
