@@ -10,9 +10,10 @@ from collections import defaultdict
 
 import numpy as np
 
+from lpcfg_sk._ragged import offsets
 from lpcfg_sk.cfg._rules import rules_by_lhs
-from lpcfg_sk.lpcfg import LPCFG
-from lpcfg_sk.treebank import BARE, encode_label
+from lpcfg_sk.lpcfg import LPCFG, GrammarArrays
+from lpcfg_sk.treebank import BARE, SymbolTable, encode_label
 
 # Unary rules without cycles can still have exponentially many chains.
 _MOST_CHAINS = 100_000
@@ -23,11 +24,12 @@ def is_binary(grammar):
 
     The rules of an implicit start symbol, which is no node of the trees, do not count.
     """
-    kinds = defaultdict(set)
-    for rule in grammar.rules:
-        if not (grammar.implicit_start and rule.lhs == grammar.start):
-            kinds[rule.lhs].add(rule.terminal)
-    return all(len(k) == 1 and k <= {(True,), (False, False)} for k in kinds.values())
+    kinds = {(rule.lhs, rule.terminal) for rule in grammar.rules}
+    if grammar.implicit_start:
+        kinds = {kind for kind in kinds if kind[0] != grammar.start}
+    return len(kinds) == len({lhs for lhs, _ in kinds}) and all(
+        terminal in ((True,), (False, False)) for _, terminal in kinds
+    )
 
 
 def binary_lpcfg(grammar, theta):
@@ -45,18 +47,49 @@ def binary_lpcfg(grammar, theta):
     LPCFG
         With one state per nonterminal, over the same labels.
     """
-    binary, lexical = {}, {}
-    root = {} if grammar.implicit_start else {grammar.start: [1.0]}
-    for rule, value in zip(grammar.rules, theta.tolist(), strict=True):
-        if value == 0:
-            continue
-        if grammar.implicit_start and rule.lhs == grammar.start:
-            root[rule.rhs[0]] = [value]
-        elif rule.terminal[0]:
-            lexical[rule.lhs, rule.rhs[0]] = [value]
-        else:
-            binary[rule.lhs, *rule.rhs] = [[[value]]]
-    return LPCFG.from_parameters(binary, lexical, root)
+    tables = grammar.tables()
+    names = [
+        name
+        for name in grammar.nonterminals
+        if not (grammar.implicit_start and name == grammar.start)
+    ]
+    names, words = sorted(names), sorted(grammar.terminals)
+    label = SymbolTable(grammar.nonterminals).map_to(names)
+    word = SymbolTable(grammar.terminals).map_to(words)
+    n_symbols = tables.n_nonterminals + tables.n_terminals
+    parent, item = label[tables.rule_lhs], tables.rule_item
+    # Only the rules of an implicit start symbol, which has no label, are unary.
+    top = (parent < 0) & (theta > 0)
+    is_binary_rule = (item >= n_symbols) & (theta > 0)
+    is_word = (parent >= 0) & (item < n_symbols) & (theta > 0)
+    root = label[item[top]], theta[top]
+    if not grammar.implicit_start:
+        root = label[[tables.start]], np.ones(1)
+    pair = item[is_binary_rule] - n_symbols
+    rule = (
+        parent[is_binary_rule],
+        label[tables.trie_left[pair]],
+        label[tables.trie_right[pair]],
+    )
+    entry = word[item[is_word] - tables.n_nonterminals], parent[is_word]
+    by_rule, by_word, by_root = map(np.lexsort, (rule[::-1], entry[::-1], root[:1]))
+    parent, left, right = (column[by_rule] for column in rule)
+    arrays = GrammarArrays(
+        n_states=np.ones(len(names), dtype=np.int32),
+        rule_parent=parent,
+        rule_left=left,
+        rule_right=right,
+        rule_offset=np.arange(len(parent) + 1),
+        binary=theta[is_binary_rule][by_rule],
+        word_offset=offsets(np.bincount(entry[0], minlength=len(words))),
+        lex_label=entry[1][by_word],
+        lex_offset=np.arange(len(by_word) + 1),
+        lexical=theta[is_word][by_word],
+        root_label=root[0][by_root],
+        root_offset=np.arange(len(by_root) + 1),
+        root=root[1][by_root],
+    )
+    return LPCFG.from_arrays(names, words, arrays)
 
 
 def encoded_lpcfg(grammar, theta):

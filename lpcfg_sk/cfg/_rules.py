@@ -60,6 +60,8 @@ class Rule(NamedTuple):
 
     def _nonterminals(self):
         """Nonterminals of the right-hand side."""
+        if self.terminal == (True,):
+            return []
         return [s for s, t in zip(self.rhs, self.terminal, strict=True) if not t]
 
 
@@ -467,7 +469,9 @@ def _begins(lhs, corner, n_nonterminals, n_symbols):
     direct = np.zeros((n_nonterminals, n_symbols), dtype=bool)
     direct[lhs, corner] = True
     above = _transitive(direct[:, :n_nonterminals])
-    return above @ direct[:, n_nonterminals:]
+    # Products of booleans are slow; sums of so few ones are exact.
+    below = direct[:, n_nonterminals:].astype(np.float32)
+    return above.astype(np.float32) @ below > 0
 
 
 def _group(keys, values, n):
