@@ -15,6 +15,9 @@ from lpcfg_sk.cfg._rules import rules_by_lhs
 from lpcfg_sk.lpcfg import LPCFG, GrammarArrays
 from lpcfg_sk.treebank import BARE, SymbolTable, encode_label
 
+#: Begins the label of a word that has siblings, where each such word has its own label.
+LITERAL = "\0literal "
+
 # Unary rules without cycles can still have exponentially many chains.
 _MOST_CHAINS = 100_000
 
@@ -92,7 +95,7 @@ def binary_lpcfg(grammar, theta):
     return LPCFG.from_arrays(names, words, arrays)
 
 
-def encoded_lpcfg(grammar, theta):
+def encoded_lpcfg(grammar, theta, *, literals=False):
     """Make the L-PCFG of any grammar without cycles of unary rules.
 
     Parameters
@@ -101,6 +104,10 @@ def encoded_lpcfg(grammar, theta):
         Rules with right-hand sides of any length.
     theta : ndarray of float64, shape (n_rules,)
         Probabilities of the rules; those of zero are left out.
+    literals : bool, default=False
+        Whether words that have siblings have labels of their own, which begin with
+        `LITERAL`, in place of the states of one label. All nonterminals then have one
+        state.
 
     Returns
     -------
@@ -113,14 +120,14 @@ def encoded_lpcfg(grammar, theta):
     ValueError
         If unary rules have a cycle.
     """
-    return _Encoder(grammar, theta).lpcfg()
+    return _Encoder(grammar, theta, literals).lpcfg()
 
 
 class _Encoder:
     """Labels and parameters of the L-PCFG of one grammar."""
 
-    def __init__(self, grammar, theta):
-        self.grammar, self.theta = grammar, theta
+    def __init__(self, grammar, theta, literals):
+        self.grammar = grammar
         self.unary, self.words, self.phrases = (defaultdict(list) for _ in range(3))
         for rule, value in zip(grammar.rules, theta.tolist(), strict=True):
             if value == 0:
@@ -131,8 +138,13 @@ class _Encoder:
                 self.words[rule.lhs].append((rule.rhs[0], value))
             else:
                 self.unary[rule.lhs].append((rule.rhs[0], value))
-        bare = {s for s, t in _symbols_beside(self.phrases) if t}
-        self.bare = {word: state for state, word in enumerate(sorted(bare))}
+        bare = sorted({s for s, t in _symbols_beside(self.phrases) if t})
+        # Label and state of each word that has siblings.
+        self.bare = {
+            word: (encode_label([LITERAL + word]), 0) if literals else (BARE, state)
+            for state, word in enumerate(bare)
+        }
+        self.n_states = {BARE: len(bare)}
         self.chains, self.n_chains = {}, 0
         for symbol in rules_by_lhs(grammar.rules):
             self._chains_from(symbol, ())
@@ -184,8 +196,8 @@ class _Encoder:
                 label, total = self._word_label(chain), _total(self.words[lowest])
                 for word, value in self.words[lowest]:
                     lexical[label, word] = np.array([value / total])
-        for word, state in self.bare.items():
-            lexical[BARE, word] = np.eye(len(self.bare))[state]
+        for word, (label, state) in self.bare.items():
+            lexical[label, word] = np.eye(self.n_states.get(label, 1))[state]
         return LPCFG.from_parameters(self.binary, lexical, root)
 
     def _variants(self, symbol, skip_first=False):
@@ -210,7 +222,7 @@ class _Encoder:
         return encode_label(chain, marked=bool(self.phrases[chain[-1]]))
 
     def _children(self, symbol, terminal):
-        return [(BARE, self.bare[symbol], 1.0)] if terminal else self._variants(symbol)
+        return [(*self.bare[symbol], 1.0)] if terminal else self._variants(symbol)
 
     def _add_phrases(self, label, lowest, done):
         """Add the rules of a node, and those of the intermediate nodes below it."""
@@ -227,7 +239,7 @@ class _Encoder:
                     break
                 # The same symbols are left over from several rules.
                 names = [f"'{s}'" if t else s for s, t in rest]
-                below = encode_label([rest[0][0]], intermediate=True, siblings=names)
+                below = encode_label([lowest], intermediate=True, siblings=names)
                 self._add_rule(parent, left, [(below, 0, 1.0)], weight)
                 if below in done:
                     break
@@ -237,7 +249,7 @@ class _Encoder:
     def _add_rule(self, parent, left, right, weight):
         for b, left_state, left_value in left:
             for c, right_state, right_value in right:
-                shape = tuple(len(self.bare) if x == BARE else 1 for x in (b, c))
+                shape = (self.n_states.get(x, 1) for x in (b, c))
                 tensor = self.binary.setdefault((parent, b, c), np.zeros((1, *shape)))
                 tensor[0, left_state, right_state] += weight * left_value * right_value
 
@@ -250,3 +262,20 @@ def _symbols_beside(phrases):
     for rules in phrases.values():
         for rule, _ in rules:
             yield from zip(rule.rhs, rule.terminal, strict=True)
+
+
+def without_literals(trees):
+    """Restore the words that have siblings in trees of an L-PCFG with literals.
+
+    Parameters
+    ----------
+    trees : Treebank
+        Trees, not binarised.
+
+    Returns
+    -------
+    Treebank
+    """
+    names = trees.labels.strings
+    kept = [-1 if name.startswith(LITERAL) else i for i, name in enumerate(names)]
+    return trees.replace(label=np.array([*kept, -1])[trees.label])

@@ -246,7 +246,7 @@ default="auto"
                 f"s={self.s:g}: the paper needs s > 1 for its approximations to be "
                 "proper; choose a larger s, or set the margin itself with gamma",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         weights = check_sample_weight(sample_weight, X)
         grammar, smoothed_counts = self._grammar_for(X, weights)

@@ -11,7 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 import lpcfg_sk
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
-from lpcfg_sk.cfg._conversion import binary_lpcfg, encoded_lpcfg, is_binary
+from lpcfg_sk.cfg._conversion import (
+    binary_lpcfg,
+    encoded_lpcfg,
+    is_binary,
+    without_literals,
+)
 from lpcfg_sk.cfg._derivations import (
     best_trees,
     constituent_counts,
@@ -21,8 +26,13 @@ from lpcfg_sk.cfg._derivations import (
 )
 from lpcfg_sk.cfg._sampling import sample_trees
 from lpcfg_sk.exceptions import ParseFailureWarning
-from lpcfg_sk.treebank import TreebankInputMixin, check_treebank, unbinarize
-from lpcfg_sk.treebank import concatenate as concatenate_treebanks
+from lpcfg_sk.treebank import (
+    Treebank,
+    TreebankInputMixin,
+    check_treebank,
+    concatenate,
+    unbinarize,
+)
 
 # The last parser of each model, with what it was made of. Not an attribute of the
 # model: attributes are pickled, stored in model files, and compared.
@@ -60,7 +70,7 @@ class CFGParserMixin(TreebankInputMixin):
         by_rules = not self._binarized and decoder in ("viterbi", "max-marginal")
         parse = self._predict_by_rules if by_rules else self._predict_by_chart
         parts = [parse(chunk, decoder) for chunk in X.chunks()]
-        trees = concatenate_treebanks([trees for trees, _ in parts])
+        trees = concatenate([trees for trees, _ in parts])
         failures = sum(len(failed) for _, failed in parts)
         if failures:
             warnings.warn(
@@ -120,9 +130,18 @@ class CFGParserMixin(TreebankInputMixin):
         X = check_treebank(X, estimator=self, allow_empty=True)
         parses = [[] for _ in range(len(X))]
         known = self._known_rows(X)
-        found = self._parser().parse_kbest(X[known], int(k), n_jobs=self.n_jobs)
-        for row, trees in zip(known.tolist(), found, strict=True):
-            parses[row] = trees
+        parser = self._parser()
+        if parser.grammar.arrays.n_states.max(initial=1) > 1:
+            # The best trees of a grammar with states would be those of its posterior.
+            theta = self.theta_.to_numpy()
+            parser = self._make_parser(
+                encoded_lpcfg(self.grammar_, theta, literals=True)
+            )
+        found = parser.parse_kbest(X[known], int(k), n_jobs=self.n_jobs)
+        for row, ranked in zip(known.tolist(), found, strict=True):
+            trees = without_literals(Treebank([tree for tree, _ in ranked]))
+            scores = [score for _, score in ranked]
+            parses[row] = list(zip(trees, scores, strict=True))
         return parses
 
     def _known_rows(self, X):
@@ -314,6 +333,11 @@ class CFGParserMixin(TreebankInputMixin):
         return BinaryNormalForm(self.grammar_, order)
 
     @property
+    def coarse_(self):
+        """The plain PCFG that prunes charts: the grammar itself."""
+        return self._parser().grammar
+
+    @property
     def _binarized(self):
         """Whether predicted trees are restored; files of old models do not say."""
         return getattr(self, "binarized_", False)
@@ -326,15 +350,16 @@ class CFGParserMixin(TreebankInputMixin):
         known, known_theta, parser = _PARSERS.get(self, (None, None, None))
         if known == settings and np.array_equal(known_theta, theta):
             return parser
-        grammar = self.to_lpcfg()
-        one_state = grammar.arrays.n_states.max(initial=1) == 1
-        parser = lpcfg_sk.parsing.Parser(
+        parser = self._make_parser(self.to_lpcfg())
+        _PARSERS[self] = settings, theta.copy(), parser
+        return parser
+
+    def _make_parser(self, grammar):
+        return lpcfg_sk.parsing.Parser(
             grammar,
             grammar,
             binarized=self._binarized or not is_binary(self.grammar_),
             decoder=self.decoder,
-            prune=self.prune if self._binarized and one_state else None,
+            prune=self.prune if self._binarized else None,
             max_memory=self.max_memory,
         )
-        _PARSERS[self] = settings, theta.copy(), parser
-        return parser

@@ -138,7 +138,7 @@ def _is_floats(array, shape):
 _EXPECTED = {
     "models of the classes that their names say": _kinds,
     "the same symbols in the model and the coarse model": _symbols,
-    "one probability for each rule": _probabilities,
+    "a probability between 0 and 1 for each rule": _probabilities,
     "ids of words in the order of the vocabulary": _word_ids,
     "one row of parameters for each word": _states_of_words,
     "a vocabulary that begins the table of words": _words,
