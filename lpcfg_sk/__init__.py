@@ -30,7 +30,6 @@ _HOME = {
     "TreebankFormatError": "exceptions",
     "VotingParser": "ensemble",
     "WTA": "automata",
-    "f1_scorer": "_pipeline",
     "load": "persistence",
     "make_ensemble": "ensemble",
     "make_parser": "_pipeline",

@@ -6,8 +6,7 @@ from sklearn.pipeline import Pipeline
 
 from lpcfg_sk.em import PCFG
 from lpcfg_sk.features import InsideFeatures, OutsideFeatures
-from lpcfg_sk.metrics import f1_score
-from lpcfg_sk.treebank import RareWords, TreeBinarizer, check_treebank, unbinarize
+from lpcfg_sk.treebank import RareWords, TreeBinarizer
 
 
 def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
@@ -57,51 +56,6 @@ def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
     for name, value in preprocessing.items():
         _set(steps, name, value)
     return Pipeline([*steps, ("learner", learner)], memory=memory, verbose=verbose)
-
-
-def f1_scorer(estimator, X, y=None, *, sample_weight=None):
-    """Labelled F1 of the trees that any parser predicts.
-
-    What ``score`` is for most parsers, for those whose ``score`` is something else:
-    that of :class:`MarginEMPCFG` is the mean log probability.
-
-    Parameters
-    ----------
-    estimator : estimator or Pipeline
-        A fitted parser.
-    X : Treebank or iterable of trees
-        Sentences to parse, and the gold trees where `y` is None.
-    y : Treebank or iterable of trees, default=None
-        Gold trees.
-    sample_weight : array-like of float, shape (n_sentences,), default=None
-        How often each sentence counts.
-
-    Returns
-    -------
-    f1 : float
-        Between 0 and 1, see :func:`lpcfg_sk.metrics.f1_score`.
-
-    See Also
-    --------
-    lpcfg_sk.metrics.log_likelihood_scorer : Mean log probability of trees.
-
-    Examples
-    --------
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from lpcfg_sk import MarginEMPCFG, f1_scorer, make_parser
-    >>> from lpcfg_sk.datasets import load_toy
-    >>> parser = make_parser(MarginEMPCFG())
-    >>> search = GridSearchCV(parser, {"learner__s": [1.2, 2.0]}, scoring=f1_scorer,
-    ...                       cv=2).fit(load_toy(40))
-    >>> bool(search.best_score_ > 0.5)
-    True
-    """
-    # Both the parser and the comparison read X, and an iterator can be read once.
-    X = check_treebank(X, estimator="f1_scorer", allow_empty=True)
-    gold = check_treebank(X if y is None else y, estimator="f1_scorer", parsed=True)
-    if gold.binarized:
-        gold = unbinarize(gold)
-    return f1_score(gold, estimator.predict(X), sample_weight=sample_weight)
 
 
 def _set(steps, name, value):

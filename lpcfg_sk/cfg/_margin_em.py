@@ -38,7 +38,8 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
     empirical loss to converge to the expected one.
 
     ``make_parser(MarginEMPCFG())`` is a parser as those of other learners: the rules
-    are those of binarised trees over the words of :class:`RareWords`.
+    are those of binarised trees over the words of :class:`RareWords`. Only its `score`
+    differs, which is the mean log probability; ``scoring=parseval_scorer`` is F1.
 
     Trees are the supervised case, which equation 22 solves; sentences are the
     unsupervised one, for which algorithm 1 alternates expectations with equation 22;
@@ -80,12 +81,13 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         Stop when the objective falls by less than this; None never stops early.
     n_init : int, default=1
         Number of starts; the one with the smallest objective is kept.
-    decoder : {"auto", "viterbi", "max-marginal", "mbr", "max-rule-product"}, \
-default="auto"
-        Which tree `predict` gives: that of the most probable derivation; that with
-        the largest expected number of correct constituents; the others as in
-        :class:`PCFG`. "auto" is "mbr" for trees of a :class:`TreeBinarizer`, else
-        "viterbi".
+    decoder : str, default="auto"
+        Which tree :meth:`predict` returns.
+
+        - "viterbi": that of the most probable derivation;
+        - "max-marginal": that with the largest expected number of correct constituents;
+        - "mbr", "max-rule-product": as in :class:`PCFG`;
+        - "auto": "mbr" for trees of a :class:`TreeBinarizer`, else "viterbi".
     prune : float or None, default=3e-4
         After a :class:`TreeBinarizer`, chart items with a smaller posterior are left
         out when sentences are parsed. None (or 0) for full charts.
@@ -130,7 +132,7 @@ default="auto"
     See Also
     --------
     lpcfg_sk.metrics.log_likelihood_scorer : Score to compare grammars by.
-    lpcfg_sk.f1_scorer : Score of the trees that :meth:`predict` gives.
+    lpcfg_sk.metrics.parseval_scorer : F1 of the trees that :meth:`predict` gives.
 
     Notes
     -----
