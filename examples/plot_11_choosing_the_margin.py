@@ -5,9 +5,9 @@ Choosing the margin of a grammar
 :class:`~lpcfg_sk.MarginEMPCFG` keeps the binomials of a grammar at a distance γ from 0
 and 1. The theory of Cohen and Smith (2012) lets it shrink as :math:`γ = n^{-s}` with
 s > 1; for one sample it is a number to be chosen. A large γ smooths a lot; a small one
-is maximum likelihood. It is chosen here by cross-validation, for trees (equation 22) and
-for strings (algorithm 1), and compared with a Dirichlet prior, whose pseudo-counts are
-α - 1 (equation 26 and section 7.2).
+is maximum likelihood. It is chosen here by cross-validation, for trees (equation 22)
+and for strings (algorithm 1), and compared with a Dirichlet prior, whose pseudo-counts
+are α - 1 (equation 26 and section 7.2).
 
 The part-of-speech sequences are those of the Penn Treebank sample where NLTK has it
 (``nltk.download("treebank")``), else of the toy treebank.
@@ -117,17 +117,17 @@ results = pd.concat(tables, ignore_index=True)
 
 # %%
 # The best of each, and the s that gives such a margin. With a margin the amount of
-# smoothing is one for all rules; a prior adds the same pseudo-counts to a rule of a frequent and of a
-# rare nonterminal, and so gives way where the counts are large.
+# smoothing is the same for all rules; a prior adds the same pseudo-counts to a rule of
+# a frequent and of a rare nonterminal, and so gives way where the counts are large.
 best = results[results["rank"] == 1].set_index(["data", "rows", "smoothing"])
 best["s"] = -np.log(best["value"]) / np.log(2 / 3 * best["n"])
 best.loc[best.index.get_level_values("smoothing") == "dirichlet", "s"] = np.nan
 print(best[["value", "s", "mean_score", "std_score"]].round(4).to_string())
 
 # %%
-# Score over the parameter, with maximum likelihood to the left. Held-out rows are scored as what they are, trees or strings.
-# The probability of a string sums over its trees, so the two curves of a picture are
-# not to be compared with each other.
+# Score over the parameter, with maximum likelihood to the left. Held-out rows are
+# scored as what they are, trees or strings. The probability of a string sums over its
+# trees, so the two curves of a picture are not to be compared with each other.
 labels = {"trees": "log p(tree), from trees", "strings": "log p(string), from strings"}
 fig, axes = plt.subplots(2, 2, figsize=(8, 6), layout="constrained", sharey="row")
 for row, label in zip(axes, data, strict=True):

@@ -276,7 +276,8 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
             )
             if best is None or minimum.objectives[-1] < best.objectives[-1]:
                 best = minimum
-        self.binarized_ = bool(X.binarized) and is_binary(risk.grammar)
+        binarized = next(iter(X.chunks())).binarized
+        self.binarized_ = bool(binarized) and is_binary(risk.grammar)
         self._keep(risk, best)
         return self
 

@@ -73,12 +73,12 @@ def test_margin_is_a_learner_like_the_others(folder, capsys, monkeypatch):
     assert facts["words"] > 0
     sentence = " ".join(load_toy(1)[0].words())
     _, out, _ = parse(monkeypatch, capsys, f"{sentence}\n", model)
-    assert Tree.from_string(out.strip()).words() == tuple(sentence.split())
+    assert Tree.from_string(out.strip()).words() == sentence.split()
     assert "@" not in out
     _, kbest, _ = parse(monkeypatch, capsys, sentence, model, "--kbest", 2)
     assert len(kbest.split("\n")[:-2]) == 2
     _, brackets, _ = parse(monkeypatch, capsys, sentence, model, "--marginals")
-    assert brackets.startswith("S\t0\t")
+    assert "\nS\t0\t" in brackets
     status, out, err = run(capsys, "inspect", model)
     assert status == 0, err
     assert "nonterminal" in out
