@@ -90,7 +90,7 @@ for label, (cfg, trees) in data.items():
 grids = {
     "margin": {
         "smoothing": ["margin"],
-        "gamma": [0.2, 0.1, 0.03, 0.01, 3e-3, 3e-4, 1e-5],
+        "gamma": [0.4, 0.2, 0.1, 0.03, 0.01, 1e-3, 1e-5],
     },
     "dirichlet": {
         "smoothing": ["dirichlet"],

@@ -286,6 +286,8 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         if self.grammar is not None:
             return self.grammar, None
         parsed = np.concatenate(list(over_chunks(lambda chunk: chunk.is_parsed, X)))
+        # A tree without weight is as good as absent.
+        parsed &= weights > 0
         if not parsed.any():
             raise ValueError(
                 "MarginEMPCFG needs a grammar to learn from sentences alone; pass "

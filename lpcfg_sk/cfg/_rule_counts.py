@@ -161,6 +161,8 @@ class RuleCountsMixin:
         counts : csr_matrix of shape (n_rows, n_rules)
             What :meth:`transform` gives.
         """
+        # Both fit and transform read X, and an iterator can be read once.
+        X = check_treebank(X, estimator=self, sharded=True)
         return self.fit(X, y, sample_weight=sample_weight).transform(X)
 
     def get_feature_names_out(self, input_features=None):

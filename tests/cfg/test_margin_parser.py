@@ -22,6 +22,7 @@ from lpcfg_sk.cfg._empirical_risk import normalised
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.metrics import parseval_scorer
+from lpcfg_sk.testing import tree_checks
 from lpcfg_sk.treebank import unbinarize
 from tests.reference import cfg as reference
 from tests.tolerances import EXACT, SUM
@@ -62,6 +63,14 @@ def derivations(model, sentence):
         reference.bracketed(GRAMMAR, d): reference.probability(d, theta)
         for d in reference.derivations(GRAMMAR, sentence)
     }
+
+
+CHECKS = dict(tree_checks(MarginEMPCFG(), load_toy(40)))
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_common_checks(name):
+    CHECKS[name]()
 
 
 # -- in a pipeline ---------------------------------------------------------------------
