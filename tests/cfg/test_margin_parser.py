@@ -68,6 +68,7 @@ def derivations(model, sentence):
 CHECKS = dict(tree_checks(MarginEMPCFG(), load_toy(40)))
 
 
+@pytest.mark.filterwarnings("ignore:.* rows are not in the language")
 @pytest.mark.parametrize("name", CHECKS)
 def test_common_checks(name):
     CHECKS[name]()
