@@ -68,7 +68,9 @@ def derivations(model, sentence):
 CHECKS = dict(tree_checks(MarginEMPCFG(), load_toy(40)))
 
 
+# The rules of few trees do not derive the others.
 @pytest.mark.filterwarnings("ignore:.* rows are not in the language")
+@pytest.mark.filterwarnings("ignore:.* test scores are non-finite")
 @pytest.mark.parametrize("name", CHECKS)
 def test_common_checks(name):
     CHECKS[name]()
