@@ -65,12 +65,14 @@ def derivations(model, sentence):
     }
 
 
-CHECKS = dict(tree_checks(MarginEMPCFG(), load_toy(40)))
+# The rules of one fold do not derive the trees of the other: a search over them, which
+# is tested below with the words of RareWords, has no finite score.
+CHECKS = dict(
+    tree_checks(MarginEMPCFG(), load_toy(40), skip=["check_pipeline_and_search"])
+)
 
 
-# The rules of few trees do not derive the others.
 @pytest.mark.filterwarnings("ignore:.* rows are not in the language")
-@pytest.mark.filterwarnings("ignore:.* test scores are non-finite")
 @pytest.mark.parametrize("name", CHECKS)
 def test_common_checks(name):
     CHECKS[name]()
