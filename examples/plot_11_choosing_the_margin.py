@@ -2,11 +2,12 @@
 Choosing the margin of a grammar
 ================================
 
-:class:`~lpcfg_sk.MarginEMPCFG` keeps the binomials of a grammar at a distance
-:math:`γ = n^{-s}` from 0 and 1. A small s smooths a lot; a large one is maximum
-likelihood. The exponent is chosen here by cross-validation, for trees (equation 22 of
-Cohen and Smith, 2012) and for strings (algorithm 1), and compared with a Dirichlet
-prior, whose pseudo-counts are α - 1 (equation 26 and section 7.2).
+:class:`~lpcfg_sk.MarginEMPCFG` keeps the binomials of a grammar at a distance γ from 0
+and 1. The theory of Cohen and Smith (2012) lets it shrink as :math:`γ = n^{-s}` with
+s > 1; for one sample it is a number to be chosen. A large γ smooths a lot; a small one
+is maximum likelihood. It is chosen here by cross-validation, for trees (equation 22)
+and for strings (algorithm 1), and compared with a Dirichlet prior, whose pseudo-counts
+are α - 1 (equation 26 and section 7.2).
 
 The part-of-speech sequences are those of the Penn Treebank sample where NLTK has it
 (``nltk.download("treebank")``), else of the toy treebank.
@@ -87,7 +88,10 @@ for label, (cfg, trees) in data.items():
 # Two searches for each: the score is the mean log probability of held-out rows. EM is
 # stopped early, which the search does not mind.
 grids = {
-    "margin": {"smoothing": ["margin"], "s": [0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0]},
+    "margin": {
+        "smoothing": ["margin"],
+        "gamma": [0.4, 0.2, 0.1, 0.03, 0.01, 1e-3, 1e-5],
+    },
     "dirichlet": {
         "smoothing": ["dirichlet"],
         "alpha": [1.001, 1.01, 1.1, 1.3, 2.0, 4.0, 10.0],
@@ -103,7 +107,7 @@ for label, (cfg, trees) in data.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 search.fit(X)
-            value = "s" if smoothing == "margin" else "alpha"
+            value = "gamma" if smoothing == "margin" else "alpha"
             table = results_table(search).rename(columns={value: "value"})
             table = table[["value", "mean_score", "std_score", "rank"]]
             tables.append(
@@ -112,19 +116,18 @@ for label, (cfg, trees) in data.items():
 results = pd.concat(tables, ignore_index=True)
 
 # %%
-# The best of each. With a margin the amount of smoothing depends on the number of
-# samples alone; a prior adds the same pseudo-counts to a rule of a frequent and of a
-# rare nonterminal, and so gives way where the counts are large.
+# The best of each, and the s that gives such a margin. With a margin the amount of
+# smoothing is the same for all rules; a prior adds the same pseudo-counts to a rule of
+# a frequent and of a rare nonterminal, and so gives way where the counts are large.
 best = results[results["rank"] == 1].set_index(["data", "rows", "smoothing"])
-best["γ"] = (2 / 3 * best["n"]) ** -best["value"]
-best.loc[best.index.get_level_values("smoothing") == "dirichlet", "γ"] = np.nan
-print(best[["value", "γ", "mean_score", "std_score"]].round(4).to_string())
+best["s"] = -np.log(best["value"]) / np.log(2 / 3 * best["n"])
+best.loc[best.index.get_level_values("smoothing") == "dirichlet", "s"] = np.nan
+print(best[["value", "s", "mean_score", "std_score"]].round(4).to_string())
 
 # %%
-# Score over the parameter, with maximum likelihood to the right for the margin and to
-# the left for the prior. Held-out rows are scored as what they are, trees or strings.
-# The probability of a string sums over its trees, so the two curves of a picture are
-# not to be compared with each other.
+# Score over the parameter, with maximum likelihood to the left. Held-out rows are
+# scored as what they are, trees or strings. The probability of a string sums over its
+# trees, so the two curves of a picture are not to be compared with each other.
 labels = {"trees": "log p(tree), from trees", "strings": "log p(string), from strings"}
 fig, axes = plt.subplots(2, 2, figsize=(8, 6), layout="constrained", sharey="row")
 for row, label in zip(axes, data, strict=True):
@@ -135,8 +138,8 @@ for row, label in zip(axes, data, strict=True):
             x = curve["value"] - (smoothing == "dirichlet")
             ax.plot(x, curve["mean_score"], "o-", label=labels[rows])
         ax.set(
-            xlabel="s" if smoothing == "margin" else "pseudo-counts α - 1",
-            xscale="linear" if smoothing == "margin" else "log",
+            xlabel="margin γ" if smoothing == "margin" else "pseudo-counts α - 1",
+            xscale="log",
             title=f"{label}, {smoothing}",
         )
     row[0].legend()

@@ -51,6 +51,7 @@ LAYERS = {
 LAZY_NAMES = {
     ("", "__version__"),
     ("automata/", "PCFG"),
+    ("cfg/_parsing.py", "parsing"),
     ("lpcfg/_lpcfg.py", "WTA"),
     ("lpcfg/_lpcfg.py", "inspection"),
     ("lpcfg/_lpcfg.py", "parsing"),

@@ -169,7 +169,7 @@ def _add_treebank(parser):
 
 def _add_learner(parser):
     add = parser.add_argument
-    learners = ("pcfg", "em", "spectral", "pivot", "pivot+em")
+    learners = ("pcfg", "em", "spectral", "pivot", "pivot+em", "margin")
     add("--learner", choices=learners, default="spectral", help="which learner")
     sides = ("right", "left", "head")
     direction = "direction of the binarisation"

@@ -5,7 +5,9 @@ import json
 from sklearn.model_selection import GridSearchCV
 
 from lpcfg_sk._cli._console import Progress, emit, emit_table, note, watched
+from lpcfg_sk._cli._models import as_lpcfg
 from lpcfg_sk._pipeline import make_parser
+from lpcfg_sk.cfg import MarginEMPCFG
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.inspection import compare, results_table
@@ -48,7 +50,7 @@ def train(arguments):
     parser = _make_parser(arguments, arguments.m, verbose=watched())
     parser.fit(treebank).set_params(learner__verbose=0)
     save(parser, arguments.output)
-    grammar = parser[-1].grammar_
+    grammar = as_lpcfg(parser[-1])
     if arguments.json:
         facts = {
             "model": arguments.output,
@@ -67,8 +69,11 @@ def train(arguments):
 
 def select(arguments):
     """Search the grid and print its table."""
-    if arguments.learner == "pcfg":
-        raise ValueError("a plain PCFG has no latent states; use --learner em")
+    if arguments.learner in ("pcfg", "margin"):
+        raise ValueError(
+            f"{arguments.learner!r} learns a plain PCFG, which has no latent states; "
+            "use --learner em"
+        )
     if arguments.cv < 2:
         raise ValueError("--cv needs at least 2 folds")
     treebank = _read_trees(arguments)
@@ -113,6 +118,7 @@ def _make_parser(arguments, m, *, verbose=False):
         "pcfg": lambda: PCFG(**common),
         "em": lambda: EMLPCFG(m, **seeded),
         "spectral": lambda: SpectralLPCFG(m, **seeded),
+        "margin": lambda: MarginEMPCFG(**seeded),
         "pivot": lambda: PivotLPCFG(m, **common),
         "pivot+em": lambda: EMLPCFG(m, init=PivotLPCFG(m, **common), **seeded),
     }[arguments.learner]()

@@ -11,7 +11,7 @@ from lpcfg_sk.inspection import describe_state, state_table
 def inspect(arguments):
     """Describe a model or one of its nonterminals."""
     parser = load_parser(arguments.model)
-    grammar = parser[-1].grammar_
+    grammar = as_lpcfg(parser[-1])
     label = arguments.label
     if label is not None:
         states = [
@@ -39,7 +39,7 @@ def inspect(arguments):
 def minimize(arguments):
     """Minimise the grammar of a model."""
     learner = load_parser(arguments.model)[-1]
-    whole = WTA.from_pcfg(learner.grammar_)
+    whole = WTA.from_pcfg(learner)
     note(f"minimising an automaton of {whole.n_states} states")
     small = SVTAMinimizer(whole, arguments.states).fit(None).wta_
     note(f"kept {small.n_states} states; computing the distance")
@@ -56,3 +56,8 @@ def minimize(arguments):
         small.save(arguments.output)
         if not arguments.json:
             emit(f"saved to {arguments.output}")
+
+
+def as_lpcfg(learner):
+    """Return the grammar of a fitted learner as an L-PCFG."""
+    return learner.to_lpcfg() if hasattr(learner, "to_lpcfg") else learner.grammar_

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._cfg_chains import add_probable_chains, add_rewarded_chains
 from lpcfg_sk._kernels._chart_spans import span_index
 from lpcfg_sk._kernels._shared import HELPER, lengthened, set_row
 
@@ -17,7 +18,10 @@ class _BestChart(NamedTuple):
     score : float64 array of shape (n_spans, N)
         Score of the best derivation of each nonterminal over each span.
     bottom : int32 array of shape (n_spans, N)
-        Lower end of its chain of unary rules.
+        Lower end of its chain of unary rules, or of the part of it that `next_hop`
+        tells.
+    leave : int32 array of shape (n_spans, N)
+        Symbol below that lower end, -1 where the chain ends there.
     base_rule : int32 array of shape (n_spans, N)
         Rule of the best derivation without a unary rule at its top.
     item_offset : int64 array of shape (n_spans, 2)
@@ -32,6 +36,7 @@ class _BestChart(NamedTuple):
 
     score: np.ndarray
     bottom: np.ndarray
+    leave: np.ndarray
     base_rule: np.ndarray
     item_offset: np.ndarray
     items: np.ndarray
@@ -58,7 +63,7 @@ class _Prefixes(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def cfg_best_tree(words, tables, weights, next_hop, bonus):
+def cfg_best_tree(words, tables, weights, chains, bonus):
     """Derivation with the largest sum of rule scores and constituent scores.
 
     Parameters
@@ -68,9 +73,10 @@ def cfg_best_tree(words, tables, weights, next_hop, bonus):
     tables : CFGTables
         The grammar.
     weights : RuleWeights
-        Scores of rules, -inf to forbid one, and of the best chains of unary rules.
-    next_hop : int32 array of shape (N, N)
-        ``next_hop[A, B]`` is the symbol below A on the best chain from A to B.
+        Scores of rules, -inf to forbid one, and of the best chains of unary rules; with
+        `bonus`, the chains within components.
+    chains : UnaryChains
+        The chains of unary rules.
     bonus : float64 array of shape (n * (n + 1) // 2, N) or (0, 0)
         Score of a constituent A over a span, numbered by `span_index`.
 
@@ -84,21 +90,21 @@ def cfg_best_tree(words, tables, weights, next_hop, bonus):
     n = len(words)
     root = n * (n + 1) // 2 - 1
     if n > 0:
-        chart = _fill_chart(words, tables, weights, next_hop, bonus)
+        chart = _fill_chart(words, tables, weights, chains, bonus)
         if chart.score[root, tables.start] > -np.inf:
-            label, size, parent = _read_tree(n, tables, next_hop, chart)
+            label, size, parent = _read_tree(n, tables, chains.next_hop, chart)
             return chart.score[root, tables.start], label, size, parent
     nothing = np.zeros(0, dtype=np.int32)
     return -np.inf, nothing, nothing, nothing
 
 
 @njit(**HELPER)
-def _fill_chart(words, tables, weights, next_hop, bonus):
+def _fill_chart(words, tables, weights, chains, bonus):
     """Fill the chart bottom-up.
 
     Parameters
     ----------
-    words, tables, weights, next_hop, bonus
+    words, tables, weights, chains, bonus
         As in `cfg_best_tree`.
 
     Returns
@@ -109,6 +115,7 @@ def _fill_chart(words, tables, weights, next_hop, bonus):
     n_spans, n_trie = n * (n + 1) // 2, len(tables.trie_right)
     chart = _BestChart(
         np.full((n_spans, n_nonterminals), -np.inf),
+        np.full((n_spans, n_nonterminals), -1, dtype=np.int32),
         np.full((n_spans, n_nonterminals), -1, dtype=np.int32),
         np.full((n_spans, n_nonterminals), -1, dtype=np.int32),
         np.zeros((n_spans, 2), dtype=np.int64),
@@ -131,7 +138,14 @@ def _fill_chart(words, tables, weights, next_hop, bonus):
             word = words[i] if width == 1 else -1
             base_rule = chart.base_rule[span]
             _find_base_rules(word, touched, prefixes, tables, weights, base, base_rule)
-            _add_chains(span, weights, next_hop, bonus, base, chart)
+            score, bottom = chart.score[span], chart.bottom[span]
+            if bonus.size > 0:
+                leave = chart.leave[span]
+                add_rewarded_chains(
+                    base, weights, chains, bonus[span], score, bottom, leave
+                )
+            else:
+                add_probable_chains(base, weights, score, bottom)
             if n_items + n_nonterminals + n_touched + 1 > len(chart.items):
                 chart = _with_room(chart, n_items + n_nonterminals + n_touched + 1)
             n_items = _store_items(
@@ -234,45 +248,6 @@ def _find_base_rules(word, touched, prefixes, tables, weights, base, base_rule):
 
 
 @njit(**HELPER)
-def _add_chains(span, weights, next_hop, bonus, base, chart):
-    """Best derivations over a span, with chains of unary rules at their top.
-
-    Parameters
-    ----------
-    span : int
-        The span.
-    weights : RuleWeights
-        Scores of the best chains.
-    next_hop : int32 array of shape (N, N)
-        Symbols on the best chains.
-    bonus : float64 array of shape (n_spans, N) or (0, 0)
-        Scores of constituents.
-    base : float64 array of shape (N,)
-        Scores without a unary rule at the top.
-    chart : _BestChart
-        Output: `score` and `bottom` of the span.
-    """
-    score, bottom = chart.score[span], chart.bottom[span]
-    chain_offset, chain_top = weights.chain_offset, weights.chain_top
-    chain_score, use_bonus = weights.chain, bonus.size > 0
-    for b in range(len(base)):
-        if base[b] == -np.inf:
-            continue
-        for c in range(chain_offset[b], chain_offset[b + 1]):
-            a = chain_top[c]
-            v = base[b] + chain_score[c]
-            if use_bonus:
-                v += bonus[span, b]
-                x = a
-                while x != b:
-                    v += bonus[span, x]
-                    x = next_hop[x, b]
-            if v > score[a]:
-                score[a] = v
-                bottom[a] = b
-
-
-@njit(**HELPER)
 def _store_items(n_items, span, word, touched, prefixes, tables, chart):
     """Write the items of a span to the chart, and empty `prefixes` again.
 
@@ -333,6 +308,7 @@ def _with_room(chart, n_items):
     return _BestChart(
         chart.score,
         chart.bottom,
+        chart.leave,
         chart.base_rule,
         chart.item_offset,
         lengthened(chart.items, size),
@@ -382,14 +358,17 @@ def _read_tree(n, tables, next_hop, chart):
             continue
         span = span_index(i, j, n)
         lowest = chart.bottom[span, symbol]
-        while True:
+        while symbol >= 0:
             label[n_nodes] = symbol
             parent[n_nodes] = above
             above = n_nodes
             n_nodes += 1
-            if symbol == lowest:
-                break
-            symbol = next_hop[symbol, lowest]
+            if symbol != lowest:
+                symbol = next_hop[symbol, lowest]
+                continue
+            symbol = chart.leave[span, lowest]
+            if symbol >= 0:
+                lowest = chart.bottom[span, symbol]
         item = tables.rule_item[chart.base_rule[span, lowest]]
         if item < n_symbols:
             continue

@@ -182,6 +182,8 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
             and the words of t. The alphabet is the words of the grammar, including the
             one for unknown words.
         """
+        if hasattr(model, "to_lpcfg"):
+            model = model.to_lpcfg()
         grammar = getattr(model, "grammar_", model)
         if not hasattr(grammar, "arrays") or not hasattr(grammar, "nonterminals"):
             advice = "fit the learner first"

@@ -11,14 +11,16 @@ from lpcfg_sk.bounds._margin import (
     Boundedness,
     Tightness,
     boundedness,
-    deviation_probability,
     entropy_bound,
+    tightness,
+)
+from lpcfg_sk.bounds._sample_size import (
+    deviation_probability,
     hidden_variable_log_covering_number,
     log_covering_number,
     margin_relative_deviation,
     margin_relative_sample_size,
     margin_sample_size,
-    tightness,
 )
 from lpcfg_sk.bounds._spectral import (
     moment_error,

@@ -1,38 +1,31 @@
-"""Grammars with a margin: when approximations are proper, and sample sizes.
+"""Grammars with a margin: when approximations are proper.
 
-Propositions 1 to 3 and 5 to 7, lemmas 2 and 3 and theorems 2 and 3 of Cohen and Smith
-(2012), in their symbols. A distribution p over derivations z of a grammar G with N
-rules in binary normal form obeys
+Propositions 1 to 3, 5 and 7 of Cohen and Smith (2012), in their symbols. A
+distribution p over derivations z of a grammar G with N rules in binary normal form
+obeys
 
 * p(z) ≤ L r^|z| with r < 1, where |z| is the number of rules of z;
 * Λ(k)² r^k ≤ q^k with q < 1, where Λ(k) is the number of derivations of k rules;
 * |z| ≤ α times the length of the string.
+
+N is ``len(form.grammar.rules)`` of ``form = grammar.to_binary_normal_form()``, which
+follows figure 2: nonterminals of one or two rules add no links.
 
 Slips of the text that are corrected here:
 
 * Proposition 1 prints a negative middle term, and its proof replaces a sum that may
   exceed one by one. See :func:`entropy_bound`.
 * Proposition 2 prints β = log κ + 1 + log(1/q), which is larger than log(1/q); no β
-  so large will do. The theorems need ε_bound(n) ≤ δε/2, which n ≥ log(4/(δε))/β does
-  not give (β multiplies log² n): the bound κ log³ n q^(log² n) is used itself.
-* Lemma 2 prints the indicator of |f| ≤ K where it means |f| ≥ K.
-* Proposition 6 prints Λ(m) where its proof has all derivations of at most m rules,
-  and drops L; theorem 3 takes the rule at ε where lemma 2 needs it at ε/8; equation
-  20 prints t(ρ) where it means Λ(t(ρ)). Its proof holds where all derivations of a
-  string are of one length, as in Chomsky normal form.
+  so large will do.
 * Proposition 7 starts its sum at log² m where strings longer than log² m / α are
   meant.
-* Equation 17 needs a lower bound of the entropy, not an upper one.
 """
 
 import math
 from numbers import Real
 from typing import NamedTuple
 
-from lpcfg_sk.bounds._checks import between_0_and_1, check_constants, positive
-
-# Sample sizes are searched from here downwards; about 1e304.
-_LARGEST_LOG = 700.0
+from lpcfg_sk.bounds._checks import between_0_and_1, check_constants
 
 
 class Boundedness(NamedTuple):
@@ -129,7 +122,7 @@ def entropy_bound(*, L, r, q, Lambda):
     bound = max(0.0, -math.log(L)) * L * q / (1 - q)
     bound += L * math.log(1 / r) * q / (1 - q) ** 2
     if shortest > 0:
-        bound += math.exp(_log_derivations(Lambda, shortest) - 1)
+        bound += math.exp(log_derivations(Lambda, shortest) - 1)
     return bound
 
 
@@ -177,7 +170,7 @@ def boundedness(m, *, s, N, L, q, alpha=1.0):
     # (log κ + 3 log y)/y² is largest here.
     worst = max(x, math.exp(0.5 - log_kappa / 3))
     return Boundedness(
-        K=_K_n(x, s, N),
+        K=loss_bound(x, s, N),
         eps_bound=math.exp(log_kappa + 3 * math.log(x) - decay * x * x),
         beta=decay - (log_kappa + 3 * math.log(worst)) / worst**2,
     )
@@ -231,7 +224,7 @@ def tightness(m, *, s, N, L, q, alpha=1.0):
         return math.log(N) + 2 * math.log(x) - s * x - math.log(-math.expm1(-s * x))
 
     low = max(s / (2 * decay), math.log(3) / s)
-    log_M = _last_crossing(lambda x: log_mass(x) - log_eps(x), low)
+    log_M = last_crossing(lambda x: log_mass(x) - log_eps(x), low)
     x = math.log(m)
     return Tightness(
         eps_tail=math.exp(log_eps(x)),
@@ -240,12 +233,12 @@ def tightness(m, *, s, N, L, q, alpha=1.0):
     )
 
 
-def _K_n(log_n, s, N):
+def loss_bound(log_n, s, N):
     """Return the bound K_n = s N log³ n on the losses (proposition 2)."""
     return s * N * log_n**3
 
 
-def _last_crossing(excess, low):
+def last_crossing(excess, low):
     """Return where a function that falls from `low` on reaches zero."""
     if excess(low) <= 0:
         return low
@@ -261,95 +254,7 @@ def _last_crossing(excess, low):
     return high
 
 
-def log_covering_number(epsilon, *, K, N):
-    r"""Logarithm of the covering number of truncated log-losses (lemma 3).
-
-    Parameters
-    ----------
-    epsilon : float
-        Radius, less than `K`.
-    K : float
-        Where the log-losses are truncated.
-    N : int
-        Number of rules of the binary normal form, which bounds the pseudo-dimension.
-
-    Returns
-    -------
-    bound : float
-
-    Notes
-    -----
-    .. math:: \mathcal N(ε) < 2 \Bigl(\frac{2eK}{ε} \log \frac{2eK}{ε}\Bigr)^N
-
-    Examples
-    --------
-    >>> from lpcfg_sk.bounds import log_covering_number
-    >>> round(log_covering_number(0.5, K=10.0, N=3), 4)
-    19.3954
-    """
-    positive(epsilon=epsilon, K=K, N=N)
-    _check_radius(epsilon, K)
-    return _log_cover(math.log(2 * math.e * K / epsilon), N)
-
-
-def hidden_variable_log_covering_number(epsilon, *, K, N, L, q, Lambda):
-    r"""Logarithm of the covering number where derivations are hidden (proposition 6).
-
-    Parameters
-    ----------
-    epsilon : float
-        Radius, less than `K`.
-    K : float
-        Where the log-losses are truncated.
-    N : int
-        Number of rules of the binary normal form.
-    L, q : float
-        Constants of the distribution.
-    Lambda : callable or float
-        Λ(k), the number of derivations of k rules; a number g means Λ(k) = g^k.
-
-    Returns
-    -------
-    bound : float
-
-    Notes
-    -----
-    The covering number of :func:`log_covering_number` at ε/(2Z(m)), where
-
-    .. math:: m = \log\frac{4LK}{ε(1-q)} \Big/ \log\frac1q, \quad
-        Z(m) = \sum_{k=1}^{⌈m⌉} Λ(k)
-
-    Examples
-    --------
-    >>> from lpcfg_sk.bounds import hidden_variable_log_covering_number
-    >>> value = hidden_variable_log_covering_number(
-    ...     0.5, K=10.0, N=3, L=1.0, q=0.5, Lambda=2.0)
-    >>> round(value, 4)
-    42.8997
-    """
-    positive(epsilon=epsilon, K=K, N=N)
-    check_constants(L=L, q=q)
-    _check_radius(epsilon, K)
-    log_Z = _log_hidden(math.log(K / epsilon), L, q, Lambda)
-    return _log_cover(math.log(4 * math.e * K / epsilon) + log_Z, N)
-
-
-def _check_radius(epsilon, K):
-    if not epsilon < K:
-        raise ValueError(f"epsilon must be less than K={K}, got {epsilon}")
-
-
-def _log_cover(log_ratio, N):
-    return math.log(2) + N * (log_ratio + math.log(log_ratio))
-
-
-def _log_hidden(log_ratio, L, q, Lambda):
-    """Logarithm of the number of derivations that proposition 6 counts."""
-    m = (math.log(4 * L) + log_ratio - math.log1p(-q)) / -math.log(q)
-    return _log_derivations(Lambda, m)
-
-
-def _log_derivations(Lambda, m):
+def log_derivations(Lambda, m):
     """Logarithm of Λ(1) + ... + Λ(⌈m⌉), at least that of one derivation."""
     last = max(1, math.ceil(m))
     if isinstance(Lambda, Real):
@@ -376,237 +281,3 @@ def _log_derivations(Lambda, m):
             "rate as a number"
         )
     return math.log(max(total, 1))
-
-
-def deviation_probability(n, epsilon, *, N, s, L, q, Lambda=None, alpha=1.0):
-    r"""Probability that some empirical log-loss is far from its expectation (lemma 2).
-
-    Parameters
-    ----------
-    n : float
-        Number of samples; the margin is n^-s.
-    epsilon : float
-        The deviation is 2ε.
-    N : int
-        Number of rules of the binary normal form.
-    s : float
-        Exponent of the margin.
-    L, q : float
-        Constants of the distribution.
-    Lambda : callable or float, default=None
-        Λ(k) of :func:`entropy_bound` where the samples are strings; None where they
-        are derivations.
-    alpha : float, default=1.0
-        Bound of derivation length over string length, where the samples are strings.
-
-    Returns
-    -------
-    probability : float
-        1 where the lemma says nothing, for n < K_n²/(4ε²) or ε_bound(n) ≥ ε.
-
-    Notes
-    -----
-    .. math:: p\Bigl(\sup_f |E_{\tilde p_n} f - E_p f| > 2ε\Bigr)
-        ≤ 8 \mathcal N(ε/8) \exp\Bigl(-\frac{nε^2}{128 K_n^2}\Bigr)
-        + \frac{ε_{bound}(n)}{ε}
-
-    Examples
-    --------
-    >>> from lpcfg_sk.bounds import deviation_probability
-    >>> constants = {"N": 10, "s": 1.5, "L": 1.0, "q": 0.8}
-    >>> deviation_probability(1e6, 1.0, **constants)
-    1.0
-    >>> f"{deviation_probability(2e16, 1.0, **constants):.1e}"
-    '1.3e-19'
-    """
-    positive(n=n, epsilon=epsilon)
-    alpha = _alpha_of(Lambda, alpha)
-    K, eps_bound, _ = boundedness(n, s=s, N=N, L=L, q=q, alpha=alpha)
-    if n < (K / epsilon) ** 2 / 4 or eps_bound >= epsilon or epsilon >= 8 * K:
-        return 1.0
-    if Lambda is None:
-        log_cover = log_covering_number(epsilon / 8, K=K, N=N)
-    else:
-        log_cover = hidden_variable_log_covering_number(
-            epsilon / 8, K=K, N=N, L=L, q=q, Lambda=Lambda
-        )
-    log_first = math.log(8) + log_cover - n * (epsilon / K) ** 2 / 128
-    return min(1.0, math.exp(min(0.0, log_first)) + eps_bound / epsilon)
-
-
-def margin_sample_size(epsilon, delta, *, N, s, L, q, Lambda=None, alpha=1.0):
-    r"""Samples after which all empirical log-losses are close (theorems 2 and 3).
-
-    Parameters
-    ----------
-    epsilon : float
-        With probability 1 − δ, no log-loss is more than 2ε from its expectation.
-    delta : float
-        Probability of failure.
-    N : int
-        Number of rules of the binary normal form.
-    s : float
-        Exponent of the margin γ = n^-s.
-    L, q : float
-        Constants of the distribution.
-    Lambda : callable or float, default=None
-        None for samples of derivations (theorem 2); for samples of strings
-        (theorem 3) Λ(k), the number of derivations of k rules, where a number g
-        means Λ(k) = g^k.
-    alpha : float, default=1.0
-        Bound of derivation length over string length, where the samples are strings.
-
-    Returns
-    -------
-    n : int
-        The smallest n such that the condition holds for it and all larger n.
-
-    Notes
-    -----
-    .. math::
-        n ≥ \frac{128 K_n^2}{ε^2} \Bigl(2N \log \frac{16eK_n}{ε}
-        + \log\frac{32}{δ}\Bigr), \quad ε_{bound}(n) ≤ \frac{δε}{2}, \quad
-        K_n = sN \log^3 n > ε
-
-    where 16eK_n/ε is 32eK_n Z(m)/ε for strings, with m and Z(m) of
-    :func:`hidden_variable_log_covering_number` at ε/8. Both sides of the first
-    condition grow with n. The right-hand side grows, so if n is above its value at
-    some larger n', then the condition holds from n to n': the search goes down from
-    about 1e304 to the last n that has this property.
-
-    Examples
-    --------
-    >>> from lpcfg_sk.bounds import margin_sample_size
-    >>> n = margin_sample_size(1.0, 0.05, N=10, s=1.5, L=1.0, q=0.8)
-    >>> f"{n:.3g}"
-    '3.05e+16'
-    """
-    positive(epsilon=epsilon)
-    between_0_and_1(delta=delta)
-    check_constants(L=L, q=q, s=s, N=N)
-    alpha = _alpha_of(Lambda, alpha)
-    log_kappa = math.log(s * N * L) - 2 * math.log1p(-q)
-    decay = -math.log(q) / alpha
-
-    def needed(x):
-        ratio = _K_n(x, s, N) / epsilon
-        inner = math.log(16 * math.e * ratio)
-        if Lambda is not None:
-            inner += math.log(2) + _log_hidden(math.log(8 * ratio), L, q, Lambda)
-        return 128 * ratio**2 * (2 * N * inner + math.log(32 / delta))
-
-    def excess(x):
-        return log_kappa + 3 * math.log(x) - decay * x * x - math.log(delta * epsilon)
-
-    # K_n > ε, the range of the boundedness, and ε_bound(n) past its peak.
-    low = max((epsilon / (s * N)) ** (1 / 3), math.sqrt(alpha), math.sqrt(1.5 / decay))
-    if low >= _LARGEST_LOG or needed(_LARGEST_LOG) > math.exp(_LARGEST_LOG):
-        raise ValueError(
-            f"no n below 1e304 is enough for epsilon={epsilon}, N={N}, q={q}, "
-            f"alpha={alpha}; allow a larger epsilon"
-        )
-    low = _last_crossing(lambda x: excess(x) + math.log(2), low)
-    n = math.exp(_LARGEST_LOG)
-    least = math.floor(math.exp(low)) + 1
-    while True:
-        below = max(math.ceil(needed(math.log(n))), least)
-        if below >= n:
-            below = int(n) - 1
-            # A step of the right-hand side between two integers.
-            if below < least or needed(math.log(below)) > below:
-                return int(n)
-        n = below
-
-
-def margin_relative_sample_size(rho, delta, *, N, L, q, Lambda=None, alpha=1.0):
-    r"""Samples of the multiplicative forms of theorems 2 and 3 (equation 20).
-
-    Parameters
-    ----------
-    rho : float
-        Deviation 2ε = 2ρK_n, between 0 and 1.
-    delta : float
-        Probability of failure.
-    N : int
-        Number of rules of the binary normal form.
-    L, q : float
-        Constants of the distribution.
-    Lambda : callable or float, default=None
-        As in :func:`margin_sample_size`.
-    alpha : float, default=1.0
-        As in :func:`margin_sample_size`.
-
-    Returns
-    -------
-    n : int
-
-    Notes
-    -----
-    With ε = ρK_n neither side has an n left on the right:
-
-    .. math::
-        n ≥ \frac{128}{ρ^2} \Bigl(2N \log \frac{16e}{ρ} + \log\frac{32}{δ}\Bigr),
-        \quad
-        \log^2 n ≥ α \log\frac{2L}{δρ(1-q)^2} \Big/ \log\frac1q
-
-    and log² n ≥ α. For strings 16e/ρ is 32e Z(m)/ρ, with m = log(32L/(ρ(1−q))) /
-    log(1/q). What it says of the log-loss is in :func:`margin_relative_deviation`.
-
-    Examples
-    --------
-    >>> from lpcfg_sk.bounds import margin_relative_sample_size
-    >>> margin_relative_sample_size(0.5, 0.1, N=1, L=1.0, q=0.8)
-    7527
-    """
-    between_0_and_1(rho=rho, delta=delta)
-    check_constants(L=L, q=q, N=N)
-    alpha = _alpha_of(Lambda, alpha)
-    inner = math.log(16 * math.e / rho)
-    if Lambda is not None:
-        inner += math.log(2) + _log_hidden(math.log(8 / rho), L, q, Lambda)
-    first = 128 / rho**2 * (2 * N * inner + math.log(32 / delta))
-    tail = math.log(2 * L / (delta * rho)) - 2 * math.log1p(-q)
-    second = math.exp(math.sqrt(alpha * max(1.0, tail / -math.log(q))))
-    return math.ceil(max(first, second))
-
-
-def margin_relative_deviation(n, rho, *, N, s, H):
-    r"""Relative deviation of the log-loss at a relative sample size (equation 17).
-
-    Parameters
-    ----------
-    n : float
-        Number of samples, at least :func:`margin_relative_sample_size`.
-    rho : float
-        The ρ of that sample size.
-    N : int
-        Number of rules of the binary normal form.
-    s : float
-        Exponent of the margin.
-    H : float
-        Entropy of the distribution in nats, or a lower bound of it.
-
-    Returns
-    -------
-    bound : float
-        Upper bound of the distance of (empirical log-loss)/(expected log-loss) from 1.
-
-    Notes
-    -----
-    .. math:: \frac{2ρ \, sN \log^3 n}{H(p)}
-
-    Examples
-    --------
-    >>> from lpcfg_sk.bounds import margin_relative_deviation
-    >>> round(margin_relative_deviation(1e6, 1e-4, N=10, s=1.5, H=50.0), 4)
-    0.1582
-    """
-    between_0_and_1(rho=rho)
-    positive(n=n, N=N, s=s, H=H)
-    return 2 * rho * _K_n(math.log(n), s, N) / H
-
-
-def _alpha_of(Lambda, alpha):
-    """The α of boundedness, which is 1 for derivations."""
-    check_constants(alpha=alpha)
-    return 1.0 if Lambda is None else alpha

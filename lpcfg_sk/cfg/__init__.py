@@ -1,10 +1,7 @@
 """Context-free grammars, and their probabilities by margin EM."""
 
-from lpcfg_sk.cfg._binary_normal_form import (
-    BinaryNormalForm,
-    binomials_to_theta,
-    theta_to_binomials,
-)
+from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
+from lpcfg_sk.cfg._binomials import binomials_to_theta, theta_to_binomials
 from lpcfg_sk.cfg._cfg import CFG
 from lpcfg_sk.cfg._derivations import rules_of_trees
 from lpcfg_sk.cfg._margin_em import MarginEMPCFG

@@ -3,24 +3,33 @@
 The rules of a nonterminal, in a fixed order, are a chain of binary choices (section 3.2
 of Cohen and Smith, 2012): link i stops with rule i or goes on to the later ones.
 Learning does not parse with that form; counts of its events are counts of rules and
-their tail sums, which :class:`BinomialChains` works with.
+their tail sums, which ``BinomialChains`` works with.
 """
 
 import numpy as np
 import pandas as pd
 
 from lpcfg_sk._ragged import offsets
+from lpcfg_sk.cfg._binomials import binomials_to_theta, theta_to_binomials
+from lpcfg_sk.cfg._derivations import rules_of_nodes
 from lpcfg_sk.cfg._rules import Rule, rules_by_lhs
-from lpcfg_sk.treebank import Tree, Treebank
+from lpcfg_sk.treebank import check_treebank, node_spans
+
+# How far probabilities of a nonterminal may be from one in sum.
+_ROUNDING = 1e-6
 
 
 class BinaryNormalForm:
     r"""A grammar of degree two that is equivalent to a given one.
 
-    The rules ``A -> α_1 | ... | α_N`` become the chain of figure 2 of Cohen and
-    Smith (2012),
+    Three or more rules ``A -> α_1 | ... | α_N`` become the chain of figure 2 of Cohen
+    and Smith (2012),
 
-    ``A -> α_1 | A1``, ``A1 -> α_2 | A2``, ..., ``A{N-1} -> α_N``.
+    ``A -> α_1 | A1``, ``A1 -> α_2 | A2``, ..., ``A{N-1} -> α_N``;
+
+    one or two rules stay as they are. (The text of section 3.2 adds links to these as
+    well; the figure does not, and so has the smaller number of rules N that the bounds
+    of :mod:`lpcfg_sk.bounds` take.)
 
     Theorem 1: with the binomials :math:`b_i = θ_i / \sum_{j ≥ i} θ_j` and
     :math:`c_i = 1 - b_i` of :func:`theta_to_binomials`, derivations keep their
@@ -31,11 +40,18 @@ class BinaryNormalForm:
     ----------
     original : CFG
         Any grammar.
+    order : array-like of int, shape (n_rules,), default=None
+        Numbers of the rules, each once, in the order of their chains; the order of the
+        grammar where None.
 
     Attributes
     ----------
     original, grammar : CFG
         The given grammar and its binary normal form.
+
+    See Also
+    --------
+    MarginEMPCFG.to_binary_normal_form : The form in the order of a fitted model.
 
     Examples
     --------
@@ -54,14 +70,17 @@ class BinaryNormalForm:
     [0.5, 0.2, 0.3]
     """
 
-    def __init__(self, original):
+    def __init__(self, original, order=None):
         self.original = original
         self._groups = rules_by_lhs(original.rules)
+        if order is not None:
+            self._groups = _reordered(self._groups, order, len(original.rules))
         taken = set(original.nonterminals)
         rules, self._links = [], {}
         for lhs, group in self._groups.items():
             names = [lhs]
-            for _ in group[1:]:
+            # Figure 2 leaves pairs of rules as they are.
+            while 2 < len(group) != len(names):
                 number = len(names)
                 while f"{lhs}{number}" in taken:
                     number += 1
@@ -69,10 +88,10 @@ class BinaryNormalForm:
                 taken.add(names[-1])
             for position, index in enumerate(group):
                 rule = original.rules[index]
-                rules.append(Rule(names[position], rule.rhs, rule.terminal))
-                if position + 1 < len(group):
-                    below = (names[position + 1],)
-                    rules.append(Rule(names[position], below, (False,)))
+                name = names[min(position, len(names) - 1)]
+                rules.append(Rule(name, rule.rhs, rule.terminal))
+                if position + 1 < len(names):
+                    rules.append(Rule(name, (names[position + 1],), (False,)))
             self._links[lhs] = names
         if original.implicit_start and len(self._links[original.start]) > 1:
             raise ValueError(
@@ -85,11 +104,6 @@ class BinaryNormalForm:
             unary_cycles=original.unary_cycles,
             implicit_start=original.implicit_start,
         )
-        self._position = {
-            name: position
-            for names in self._links.values()
-            for position, name in enumerate(names)
-        }
 
     def to_binary(self, theta):
         """Probabilities of the binary normal form, by theorem 1.
@@ -97,19 +111,24 @@ class BinaryNormalForm:
         Parameters
         ----------
         theta : array-like of float, shape (n_rules,)
-            Probabilities of the original rules.
+            Probabilities of the original rules, which sum to one for each nonterminal.
 
         Returns
         -------
         theta : Series
             Probabilities of the rules of `grammar`, indexed by rule.
         """
-        theta = np.asarray(theta, dtype=float)
-        chains = [theta_to_binomials(theta[g]) for g in self._groups.values()]
-        # The rules of a chain alternate; its last link does not go on.
-        binary = [np.stack(chain, axis=1).ravel()[:-1] for chain in chains]
-        binary = np.concatenate(binary)
-        return pd.Series(binary, index=[str(rule) for rule in self.grammar.rules])
+        theta = _check_probabilities(theta, self.original)
+        binary = []
+        for group in self._groups.values():
+            stop, go = theta_to_binomials(theta[group])
+            if len(group) == 2:
+                binary.append(np.array([stop[0], go[0]]))
+            else:
+                # The rules of a chain alternate; its last link does not go on.
+                binary.append(np.stack([stop, go], axis=1).ravel()[:-1])
+        names = [str(rule) for rule in self.grammar.rules]
+        return pd.Series(np.concatenate(binary), index=names)
 
     def from_binary(self, theta):
         """Probabilities of the original rules, the reverse of theorem 1.
@@ -117,20 +136,24 @@ class BinaryNormalForm:
         Parameters
         ----------
         theta : array-like of float
-            Probabilities of the rules of `grammar`.
+            Probabilities of the rules of `grammar`, which sum to one for each
+            nonterminal.
 
         Returns
         -------
         theta : Series
             Probabilities of the original rules, indexed by rule.
         """
-        binary = np.asarray(theta, dtype=float)
+        binary = _check_probabilities(theta, self.grammar)
         original = np.ones(len(self.original.rules))
         begin = 0
         for group in self._groups.values():
-            end = begin + 2 * len(group) - 1
-            stop, go = binary[begin:end:2], binary[begin + 1 : end : 2]
-            original[group] = binomials_to_theta(stop, np.append(go, 0.0))
+            end = begin + (2 if len(group) == 2 else 2 * len(group) - 1)
+            if len(group) == 2:
+                original[group] = binary[begin:end]
+            else:
+                stop, go = binary[begin:end:2], binary[begin + 1 : end : 2]
+                original[group] = binomials_to_theta(stop, np.append(go, 0.0))
             begin = end
         return pd.Series(original, index=[str(rule) for rule in self.original.rules])
 
@@ -146,32 +169,39 @@ class BinaryNormalForm:
         -------
         treebank : Treebank
             Trees of the binary normal form.
+
+        Raises
+        ------
+        ValueError
+            If a tree is not a derivation of the original grammar.
         """
-        place = {
-            self.original.rules[index]: position
-            for group in self._groups.values()
-            for position, index in enumerate(group)
-        }
-        trees = []
-        for tree in Treebank(treebank):
-            labels, sizes, words = tree._content()
-            chains = []
-            for node, label in enumerate(labels):
-                if label is None:
-                    chains.append([None])
-                    continue
-                rule = _rule_at(labels, sizes, words, tree._starts, node)
-                chains.append(self._links[label][: place[rule] + 1])
-            # A chain makes all subtrees above it larger.
-            added = offsets([len(chain) - 1 for chain in chains]).tolist()
-            new_sizes = [
-                size + added[node + size] - added[node] - step
-                for node, size in enumerate(sizes)
-                for step in range(len(chains[node]))
-            ]
-            new_labels = [name for chain in chains for name in chain]
-            trees.append(_tree(new_labels, new_sizes, words))
-        return Treebank(trees)
+        treebank, rule = _derivations(treebank, self.original, "transform")
+        names = self.grammar.nonterminals
+        number = {name: i for i, name in enumerate(names)}
+        # Labels of the chain above each rule, from the nonterminal down.
+        paths = [()] * len(self.original.rules)
+        for lhs, group in self._groups.items():
+            links = [number[name] for name in self._links[lhs]]
+            for position, index in enumerate(group):
+                paths[index] = links[: position + 1]
+        lengths = np.array([*map(len, paths), 1])[rule]
+        first = offsets(lengths)
+        old = np.repeat(np.arange(len(rule)), lengths)
+        step = np.arange(first[-1]) - first[old]
+        path_begin = offsets([*map(len, paths), 1])[:-1]
+        labels = np.array([label for path in (*paths, (-1,)) for label in path])
+        # A chain makes all subtrees above it larger.
+        grown = first[np.arange(len(rule)) + treebank.size] - first[:-1]
+        above = _global_parents(treebank)
+        parent = np.where(step > 0, np.arange(first[-1]) - 1, first[above[old] + 1] - 1)
+        return _with_nodes(
+            treebank,
+            names,
+            label=labels[path_begin[rule[old]] + step],
+            size=grown[old] - step,
+            parent=np.where((above[old] < 0) & (step == 0), -1, parent),
+            node_offsets=first[treebank.node_offsets],
+        )
 
     def inverse_transform(self, treebank):
         """Collapse the chains again.
@@ -185,176 +215,131 @@ class BinaryNormalForm:
         -------
         treebank : Treebank
             Trees of the original grammar.
+
+        Raises
+        ------
+        ValueError
+            If a tree is not a derivation of the binary normal form.
         """
-        trees = []
-        for tree in Treebank(treebank):
-            labels, sizes, words = tree._content()
-            kept = [label is None or self._position[label] == 0 for label in labels]
-            n_kept = offsets(kept).tolist()
-            new_sizes = [
-                n_kept[node + size] - n_kept[node]
-                for node, size in enumerate(sizes)
-                if kept[node]
-            ]
-            new_labels = [label for label, k in zip(labels, kept, strict=True) if k]
-            trees.append(_tree(new_labels, new_sizes, words))
-        return Treebank(trees)
+        treebank, _ = _derivations(treebank, self.grammar, "inverse_transform")
+        links = {name for names in self._links.values() for name in names[1:]}
+        is_link = np.array([name in links for name in treebank.labels] + [False])
+        kept = ~is_link[treebank.label]
+        n_kept = offsets(kept)
+        nodes, above = np.arange(len(kept)), _global_parents(treebank)
+        # The nearest node at or above each one that is kept; roots are.
+        nearest = np.where(kept, nodes, above)
+        while not kept[nearest].all():
+            nearest = nearest[nearest]
+        names = self.original.nonterminals
+        ids = treebank.labels.map_to(names)
+        parent = np.where(above >= 0, n_kept[nearest[above]], -1)
+        size = n_kept[nodes + treebank.size] - n_kept[:-1]
+        return _with_nodes(
+            treebank,
+            names,
+            label=np.append(ids, -1)[treebank.label][kept],
+            size=size[kept],
+            parent=parent[kept],
+            node_offsets=n_kept[treebank.node_offsets],
+        )
 
 
-def theta_to_binomials(theta):
-    r"""Turn a multinomial into its chain of binomials.
+def _reordered(groups, order, n_rules):
+    """Return the rules of each nonterminal in the given order."""
+    order = np.asarray(order)
+    if order.shape != (n_rules,) or not np.array_equal(
+        np.sort(order), np.arange(n_rules)
+    ):
+        raise ValueError(
+            f"order must hold the numbers of the {n_rules} rules, each once, got an "
+            f"array of shape {order.shape}"
+        )
+    rank = np.argsort(order)
+    return {lhs: group[np.argsort(rank[group])] for lhs, group in groups.items()}
 
-    Parameters
-    ----------
-    theta : ndarray of float, shape (N,)
-        Probabilities (or counts: any non-negative numbers).
 
-    Returns
-    -------
-    stop, go : ndarray of float, shape (N,)
-        :math:`b_i = θ_i / t_i` and :math:`c_i = t_{i+1} / t_i` with the tail sums
-        :math:`t_i = \sum_{j ≥ i} θ_j`; both, because 1 - b loses the digits of a small
-        c. Links after the last positive θ are 1 and 0.
+def _check_probabilities(theta, grammar):
+    """Return the probabilities of a grammar's rules, or say what is wrong with them."""
+    theta, rules = np.asarray(theta, dtype=float), grammar.rules
+    if theta.shape != (len(rules),):
+        raise ValueError(
+            f"theta has shape {theta.shape}, expected one probability for each of the "
+            f"{len(rules)} rules of the grammar"
+        )
+    bad = ~((theta >= 0) & (theta <= 1))
+    if bad.any():
+        index = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            "probabilities are between 0 and 1, but theta of the rule "
+            f"{rules[index]} is {theta[index]}"
+        )
+    for lhs, group in rules_by_lhs(rules).items():
+        total = theta[group].sum()
+        if abs(total - 1) > _ROUNDING:
+            raise ValueError(
+                f"the probabilities of the rules of {lhs!r} sum to {total:.9g}, "
+                "expected 1"
+            )
+    return theta
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lpcfg_sk.cfg import theta_to_binomials
-    >>> theta_to_binomials(np.array([0.25, 0.75, 0.0]))
-    (array([0.25, 1.  , 1.  ]), array([0.75, 0.  , 0.  ]))
+
+def _derivations(treebank, grammar, method):
+    """Return trees of a grammar with the rule at each node, -1 at bare words.
+
+    Raises ValueError where a tree is not a derivation of the grammar.
     """
-    tail = np.cumsum(theta[::-1])[::-1]
-    rest = np.append(tail[1:], 0.0)
-    positive = tail > 0
-    safe = np.where(positive, tail, 1.0)
-    return np.where(positive, theta / safe, 1.0), np.where(positive, rest / safe, 0.0)
+    name = f"BinaryNormalForm.{method}"
+    treebank = check_treebank(treebank, estimator=name, parsed=True, allow_empty=True)
+    rule, _, derivable = rules_of_nodes(grammar, treebank)
+    if derivable.all():
+        return treebank, rule
+    row = int(np.flatnonzero(~derivable)[0])
+    begin, end = treebank.node_offsets[row : row + 2]
+    foreign = np.flatnonzero(rule[begin:end] == -2)
+    if len(foreign) == 0:
+        label = treebank.labels[treebank.label[begin]]
+        reason = f"its root {label!r} is not the start symbol {grammar.start!r}"
+    else:
+        label = treebank.labels[treebank.label[begin + foreign[0]]]
+        reason = f"the grammar has no rule for its node {label!r}"
+        node = begin + foreign[0]
+        words = slice(
+            *(
+                treebank.token_offsets[row] + treebank.start[node],
+                treebank.token_offsets[row] + treebank.stop[node],
+            )
+        )
+        text = " ".join(treebank.tokens[i] for i in treebank.token[words][:8])
+        reason += f" over {text!r}"
+    raise ValueError(
+        f"{name}: tree {row} is not a derivation of the grammar; {reason}. Trees of "
+        "other grammars cannot be rewritten: leave them out, or make the form of a "
+        "grammar that derives them (CFG.from_treebank)"
+    )
 
 
-def binomials_to_theta(stop, go):
-    r"""Turn a chain of binomials into its multinomial.
-
-    Parameters
-    ----------
-    stop, go : ndarray of float, shape (N,)
-        The chain.
-
-    Returns
-    -------
-    theta : ndarray of float, shape (N,)
-        :math:`θ_i = b_i \prod_{j<i} c_j`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lpcfg_sk.cfg import binomials_to_theta
-    >>> binomials_to_theta(np.array([0.25, 0.5, 1.0]), np.array([0.75, 0.5, 0.0]))
-    array([0.25 , 0.375, 0.375])
-    """
-    return stop * np.concatenate([[1.0], np.cumprod(go[:-1])])
+def _global_parents(treebank):
+    """Return the parent of each node among all nodes of the treebank, -1 at roots."""
+    first = np.repeat(treebank.node_offsets[:-1], np.diff(treebank.node_offsets))
+    return np.where(treebank.parent >= 0, treebank.parent + first, -1)
 
 
-class BinomialChains:
-    """The multinomials of a grammar as chains of binomials with a margin or a prior.
-
-    Parameters
-    ----------
-    groups : list of ndarray of int
-        Rules of each nonterminal, in the order of its chain.
-    n_rules : int
-        Number of rules.
-    gamma : float, default=0.0
-        Margin γ: binomials are kept in [γ, 1 - γ].
-    pseudo_count : float, default=0.0
-        α - 1 of a Dirichlet prior, added to the counts of both events of each link.
-    """
-
-    def __init__(self, groups, n_rules, gamma=0.0, pseudo_count=0.0):
-        self.groups = groups
-        self.n_rules = n_rules
-        self.gamma = gamma
-        self.pseudo_count = pseudo_count
-
-    def split(self, theta):
-        """Binomials of rule probabilities.
-
-        Parameters
-        ----------
-        theta : ndarray of float, shape (n_rules,)
-            Rule probabilities.
-
-        Returns
-        -------
-        stop, go : ndarray of float, shape (n_rules,)
-            Probability of a rule, and of the later rules of its nonterminal, given
-            that no earlier one was taken; within the margin.
-        """
-        stop, go = np.ones(self.n_rules), np.zeros(self.n_rules)
-        for group in self.groups:
-            stop[group], go[group] = theta_to_binomials(theta[group])
-        return self._truncate(stop, go)
-
-    def join(self, stop, go):
-        """Rule probabilities of binomials, the reverse of `split`."""
-        theta = np.ones(self.n_rules)
-        for group in self.groups:
-            theta[group] = binomials_to_theta(stop[group], go[group])
-        return theta
-
-    def estimate(self, counts, old):
-        """Minimise the log-loss of expected counts over Θ(γ).
-
-        Equation 22: the relative frequency of each binomial, cut to [γ, 1 - γ];
-        equation 26: with a pseudo-count, the mode under a Dirichlet prior.
-
-        Parameters
-        ----------
-        counts : ndarray of float, shape (n_rules,)
-            Expected counts of the rules, ψ.
-        old : tuple of ndarray
-            Binomials that are kept where a link was never reached (0/0).
-
-        Returns
-        -------
-        stop, go : ndarray of float, shape (n_rules,)
-        """
-        stop, go = old[0].copy(), old[1].copy()
-        for group in self.groups:
-            links, own = group[:-1], counts[group]
-            later = np.cumsum(own[::-1])[::-1][1:] + self.pseudo_count
-            own = own[:-1] + self.pseudo_count
-            total = own + later
-            seen = total > 0
-            stop[links[seen]] = own[seen] / total[seen]
-            go[links[seen]] = later[seen] / total[seen]
-        return self._truncate(stop, go)
-
-    def _truncate(self, stop, go):
-        """Move every binomial into [γ, 1 - γ] in place, the map T(θ, γ) of section 4.1.
-
-        The last link of a chain has one event and is exempt.
-        """
-        for group in self.groups:
-            links = group[:-1]
-            low, high = stop[links] < self.gamma, go[links] < self.gamma
-            stop[links[low]], go[links[low]] = self.gamma, 1.0 - self.gamma
-            stop[links[high]], go[links[high]] = 1.0 - self.gamma, self.gamma
-        return stop, go
-
-
-def _rule_at(labels, sizes, words, starts, node):
-    if sizes[node] == 1:
-        return Rule(labels[node], (words[starts[node] - starts[0]],), (True,))
-    rhs, terminal, child = [], [], node + 1
-    while child < node + sizes[node]:
-        bare = labels[child] is None
-        rhs.append(words[starts[child] - starts[0]] if bare else labels[child])
-        terminal.append(bare)
-        child += sizes[child]
-    return Rule(labels[node], tuple(rhs), tuple(terminal))
-
-
-def _tree(labels, sizes, words):
-    starts = offsets([size == 1 for size in sizes])[:-1]
-    return Tree._from_columns(
-        tuple(labels), tuple(sizes), tuple(starts.tolist()), tuple(words)
+def _with_nodes(treebank, names, *, label, size, parent, node_offsets):
+    """Return the same sentences under other nodes; parents are numbered globally."""
+    first = np.repeat(node_offsets[:-1], np.diff(node_offsets))
+    start, stop = node_spans(size, node_offsets)
+    table = {name: i for i, name in enumerate(names)}
+    tags = [table.setdefault(name, len(table)) for name in treebank.labels]
+    return treebank.replace(
+        label=label,
+        size=size,
+        parent=np.where(parent >= 0, parent - first, -1),
+        start=start,
+        stop=stop,
+        node_offsets=node_offsets,
+        labels=tuple(table),
+        tag=np.array([*tags, -1])[treebank.tag],
+        blocks={},
+        block_names={},
     )

@@ -11,7 +11,7 @@ from lpcfg_sk._kernels._cfg_counts import (
 )
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import offsets
-from lpcfg_sk.cfg._rules import best_chains, rule_weights
+from lpcfg_sk.cfg._rules import best_chains, rewarded_chains, rule_weights
 from lpcfg_sk.treebank import Treebank, node_spans, over_chunks
 
 # A sentence costs about the cube of its length; this is some twenty sentences of
@@ -20,8 +20,75 @@ _CHUNK_WORK = 200_000.0
 
 
 def encode(grammar, treebank):
-    """Return the terminal number of each token, -1 where the grammar has none."""
-    return treebank.tokens.map_to(grammar.terminals)[treebank.token]
+    """Return the terminal number of each token, -1 where the grammar has none.
+
+    Parameters
+    ----------
+    grammar : CFG
+        The grammar.
+    treebank : Treebank
+        Trees or sentences.
+
+    Returns
+    -------
+    terminal : ndarray of int32, shape (n_tokens,)
+        That of the word which models see (see :class:`RareWords`); where the grammar
+        does not have it, that of its signature class, and then of the token itself.
+    """
+    words = treebank.words.map_to(grammar.terminals)
+    terminal = words[treebank.word]
+    unknown = np.flatnonzero(terminal < 0)
+    if len(unknown) and treebank.words.backoff is not None:
+        terminal[unknown] = words[treebank.words.backoff[treebank.word[unknown]]]
+        unknown = np.flatnonzero(terminal < 0)
+    if len(unknown):
+        tokens = treebank.tokens.map_to(grammar.terminals)
+        terminal[unknown] = tokens[treebank.token[unknown]]
+    return terminal
+
+
+def rules_of_nodes(grammar, treebank):
+    """Find the rule at each node of the trees of a treebank.
+
+    Parameters
+    ----------
+    grammar : CFG
+        The grammar.
+    treebank : Treebank
+        Trees; rows without a tree have no nodes.
+
+    Returns
+    -------
+    rule : ndarray of int32, shape (n_nodes,)
+        -1 at a word that has siblings, -2 where the grammar has no such rule.
+    root_rule : ndarray of int32, shape (n_rows,)
+        Rule of an implicit start symbol above each root, -1 where there is none.
+    derivable : ndarray of bool, shape (n_rows,)
+        Which rows are derivations of the grammar.
+    """
+    labels = np.append(treebank.labels.map_to(grammar.nonterminals), -1)
+    labels = np.where(labels < 0, -2, labels).astype(np.int32)
+    labels[-1] = -1
+    trees = TreeColumns(
+        label=labels[treebank.label],
+        size=treebank.size,
+        node_offsets=treebank.node_offsets,
+        word=encode(grammar, treebank),
+        token_offsets=treebank.token_offsets,
+    )
+    rule = np.full(treebank.n_nodes, -2, dtype=np.int32)
+    root_rule = np.full(len(treebank), -1, dtype=np.int32)
+    cfg_rules_of_trees(trees, grammar.tables(), rule, root_rule)
+    row = np.repeat(np.arange(len(treebank)), np.diff(treebank.node_offsets))
+    parsed = treebank.is_parsed
+    bad = np.zeros(len(treebank), dtype=bool)
+    bad[row[rule == -2]] = True
+    if grammar.implicit_start:
+        bad |= parsed & (root_rule == -2)
+    else:
+        bad |= parsed & (root_rule != -1)
+        root_rule = np.full(len(treebank), -1, dtype=np.int32)
+    return rule, np.maximum(root_rule, -1), parsed & ~bad
 
 
 def rules_of_trees(grammar, treebank):
@@ -50,33 +117,12 @@ def rules_of_trees(grammar, treebank):
     >>> rule.tolist(), derivable.tolist()
     ([0, 1], [True])
     """
-    labels = np.append(treebank.labels.map_to(grammar.nonterminals), -1)
-    labels = np.where(labels < 0, -2, labels).astype(np.int32)
-    labels[-1] = -1
-    trees = TreeColumns(
-        label=labels[treebank.label],
-        size=treebank.size,
-        node_offsets=treebank.node_offsets,
-        word=encode(grammar, treebank),
-        token_offsets=treebank.token_offsets,
-    )
-    rule = np.full(treebank.n_nodes, -2, dtype=np.int32)
-    root_rule = np.full(len(treebank), -1, dtype=np.int32)
-    cfg_rules_of_trees(trees, grammar.tables(), rule, root_rule)
+    rule, root_rule, derivable = rules_of_nodes(grammar, treebank)
     row = np.repeat(np.arange(len(treebank)), np.diff(treebank.node_offsets))
-    parsed = treebank.is_parsed
-    bad = np.zeros(len(treebank), dtype=bool)
-    bad[row[rule == -2]] = True
-    if grammar.implicit_start:
-        bad |= parsed & (root_rule == -2)
-        rooted = np.flatnonzero(root_rule >= 0)
-    else:
-        bad |= parsed & (root_rule != -1)
-        rooted = np.zeros(0, dtype=np.int64)
-    used = rule >= 0
+    used, rooted = rule >= 0, np.flatnonzero(root_rule >= 0)
     row = np.concatenate([row[used], rooted])
     rule = np.concatenate([rule[used], root_rule[rooted]])
-    return row, rule, parsed & ~bad
+    return row, rule, derivable
 
 
 def expected_rule_counts(grammar, X, theta, weights, *, n_jobs=None):
@@ -148,7 +194,8 @@ def best_trees(grammar, treebank, theta, decoder):
         Rule probabilities.
     decoder : {"viterbi", "max-marginal"}
         The most probable derivation, or the one with the largest expected number of
-        correct constituents.
+        correct constituents: the best of all derivations where unary rules have no
+        cycle; within a cycle, of those that follow the most probable chains.
 
     Yields
     ------
@@ -156,25 +203,52 @@ def best_trees(grammar, treebank, theta, decoder):
         Nodes in preorder; empty where the sentence has no derivation.
     """
     tables = grammar.tables()
-    with np.errstate(divide="ignore"):
-        scores, next_hop = best_chains(tables, np.log(theta))
     max_marginal = decoder == "max-marginal"
+    with np.errstate(divide="ignore"):
+        log_theta = np.log(theta)
+    scores, chains = (rewarded_chains if max_marginal else best_chains)(
+        tables, log_theta
+    )
+    words, bounds = encode(grammar, treebank), treebank.token_offsets
+    rewards = (np.zeros((0, 0)) for _ in range(len(treebank)))
     if max_marginal:
-        scores = scores._replace(
-            rule=np.where(theta > 0, 0.0, -np.inf), chain=np.zeros_like(scores.chain)
-        )
+        rewards = (counts for _, counts in constituent_counts(grammar, treebank, theta))
+    for row, bonus in enumerate(rewards):
+        sentence = words[bounds[row] : bounds[row + 1]]
+        yield cfg_best_tree(sentence, tables, scores, chains, bonus)[1:]
+
+
+def constituent_counts(grammar, treebank, theta):
+    """Expected numbers of the constituents of each row's sentence.
+
+    Parameters
+    ----------
+    grammar : CFG
+        The grammar.
+    treebank : Treebank
+        Rows whose yields are summed over all derivations.
+    theta : ndarray of float, shape (n_rules,)
+        Rule probabilities.
+
+    Yields
+    ------
+    log_probability : float
+        -inf where the sentence has no derivation.
+    counts : ndarray of float64, shape (n * (n + 1) // 2, n_nonterminals)
+        Of each nonterminal over each span, numbered by `span_index`; posterior
+        probabilities where unary rules have no cycle.
+    """
+    tables = grammar.tables()
     probabilities = rule_weights(tables, theta)
     words, bounds = encode(grammar, treebank), treebank.token_offsets
     unused_counts = np.zeros(len(theta))
     for row, n in enumerate(treebank.lengths.tolist()):
         sentence = words[bounds[row] : bounds[row + 1]]
-        bonus = np.zeros((0, 0))
-        if max_marginal:
-            bonus = np.zeros((n * (n + 1) // 2, tables.n_nonterminals))
-            cfg_inside_outside(
-                sentence, tables, probabilities, 1.0, unused_counts, bonus
-            )
-        yield cfg_best_tree(sentence, tables, scores, next_hop, bonus)[1:]
+        counts = np.zeros((n * (n + 1) // 2, tables.n_nonterminals))
+        log_probability = cfg_inside_outside(
+            sentence, tables, probabilities, 1.0, unused_counts, counts
+        )
+        yield log_probability, counts
 
 
 def flat_tree(start, n):

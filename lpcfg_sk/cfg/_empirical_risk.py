@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk.cfg._binary_normal_form import BinomialChains
+from lpcfg_sk.cfg._binomials import BinomialChains
 from lpcfg_sk.cfg._cfg import CFG
 from lpcfg_sk.cfg._derivations import encode, expected_rule_counts, rules_of_trees
 from lpcfg_sk.cfg._rules import rules_by_lhs
@@ -16,7 +16,7 @@ from lpcfg_sk.treebank import ShardedTreebank, Treebank, over_chunks
 
 _LOGGER = logging.getLogger("lpcfg_sk.cfg")
 
-# A log-loss may rise by rounding, never by more.
+# The objective may rise by rounding, never by more.
 _ROUNDING = 1e-9
 
 
@@ -33,22 +33,26 @@ class Minimum(NamedTuple):
         The order of the rules.
     losses : list of float
         Log-loss before each iteration and at the end.
+    objectives : list of float
+        What is minimised, at the same times: the log-loss plus the penalty of the
+        Dirichlet prior, which never rises.
     n_iter : int
         Number of iterations.
     converged : bool
-        Whether the loss fell by less than `tol`.
+        Whether the objective fell by less than `tol`.
     """
 
     theta: np.ndarray
     binomials: tuple
     chains: BinomialChains
     losses: list
+    objectives: list
     n_iter: int
     converged: bool
 
 
 def minimise(risk, chains, theta, *, max_iter, tol, verbose=0):
-    """Algorithm 1: expectations, then equation 22, until the loss stops falling.
+    """Algorithm 1: expectations, then equation 22, until the objective stops falling.
 
     Parameters
     ----------
@@ -61,7 +65,7 @@ def minimise(risk, chains, theta, *, max_iter, tol, verbose=0):
     max_iter : int
         Largest number of iterations.
     tol : float or None
-        Stop when the log-loss falls by less than this; None never stops early.
+        Stop when the objective falls by less than this; None never stops early.
     verbose : int, default=0
         Whether to report iterations through :mod:`logging`.
 
@@ -74,29 +78,29 @@ def minimise(risk, chains, theta, *, max_iter, tol, verbose=0):
     converged = len(risk.sentences) == 0
     if converged:
         binomials = chains.estimate(risk.tree_counts, binomials)
-    losses = []
+    losses, objectives = [], []
     for n_iter in range(max_iter + 1):
         theta = chains.join(*binomials)
         loss, counts = risk.expectations(theta)
         losses.append(loss)
+        objectives.append(loss + chains.penalty(*binomials) / risk.total_weight)
         if verbose:
             _LOGGER.info("iteration %d: log-loss %.6f", n_iter, loss)
         if converged or n_iter == max_iter:
             break
         if n_iter > 0:
-            before = losses[-2]
-            risen = loss > before + _ROUNDING * abs(before)
-            if risen and chains.pseudo_count == 0:
+            before, now = objectives[-2:]
+            if now > before + _ROUNDING * abs(before):
                 warnings.warn(
-                    f"the log-loss rose from {before:.9g} to {loss:.9g}",
+                    f"the objective rose from {before:.9g} to {now:.9g}",
                     ConvergenceWarning,
                     stacklevel=5,
                 )
-            if tol is not None and before - loss < tol:
+            if tol is not None and before - now < tol:
                 converged = True
                 break
         binomials = chains.estimate(counts, binomials)
-    return Minimum(theta, binomials, chains, losses, n_iter, converged)
+    return Minimum(theta, binomials, chains, losses, objectives, n_iter, converged)
 
 
 @dataclass

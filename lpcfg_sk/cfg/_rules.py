@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lpcfg_sk._kernels._cfg_chains import UnaryChains
 from lpcfg_sk._kernels._cfg_inside import CFGTables, RuleWeights
 from lpcfg_sk._ragged import offsets
 
@@ -59,6 +60,8 @@ class Rule(NamedTuple):
 
     def _nonterminals(self):
         """Nonterminals of the right-hand side."""
+        if self.terminal == (True,):
+            return []
         return [s for s, t in zip(self.rhs, self.terminal, strict=True) if not t]
 
 
@@ -190,7 +193,8 @@ def count_productions(treebank):
     Parameters
     ----------
     treebank : Treebank
-        Trees with nodes of any number of children.
+        Trees with nodes of any number of children. Terminals are the words that models
+        see, which :class:`RareWords` makes classes of.
 
     Returns
     -------
@@ -204,9 +208,9 @@ def count_productions(treebank):
     treebank = treebank[treebank.is_parsed]
     label, n_labels = treebank.label, len(treebank.labels)
     tree = np.repeat(np.arange(len(treebank)), np.diff(treebank.node_offsets))
-    token = treebank.token[treebank.token_offsets[tree] + treebank.start]
+    word = treebank.word[treebank.token_offsets[tree] + treebank.start]
     # Terminals are numbered after the labels.
-    symbol = np.where(label >= 0, label, n_labels + token)
+    symbol = np.where(label >= 0, label, n_labels + word)
     # Right-hand sides repeat so much that a dictionary of id tuples is small; only
     # distinct ones become strings.
     keys = Counter()
@@ -223,9 +227,9 @@ def count_productions(treebank):
         keys[lhs, *children[lo : lo + n]] += 1
     pairs = (treebank.size == 1) & (label >= 0)
     keys.update(
-        zip(label[pairs].tolist(), (token[pairs] + n_labels).tolist(), strict=True)
+        zip(label[pairs].tolist(), (word[pairs] + n_labels).tolist(), strict=True)
     )
-    names = (*treebank.labels.strings, *treebank.tokens.strings)
+    names = (*treebank.labels.strings, *treebank.words.strings)
     counts = {
         Rule(
             names[lhs],
@@ -359,9 +363,8 @@ def best_chains(tables, log_theta):
     -------
     weights : RuleWeights
         Scores of the rules and of the best chain from each A to each B.
-    next_hop : ndarray of int32, shape (N, N)
-        ``next_hop[A, B]`` is the symbol below A on the best chain from A to B, -1
-        where there is none or A is B.
+    chains : UnaryChains
+        The symbols of these chains.
     """
     n = tables.n_nonterminals
     best = np.full((n, n), -np.inf)
@@ -379,7 +382,60 @@ def best_chains(tables, log_theta):
         better = through > best
         best = np.where(better, through, best)
         hop = np.where(better, hop[:, via, None], hop)
-    return _with_chains(log_theta, best, np.isfinite(best)), np.ascontiguousarray(hop)
+    chains = UnaryChains(
+        next_hop=np.ascontiguousarray(hop),
+        order=np.zeros(0, dtype=np.int32),
+        component=np.zeros(1, dtype=np.int64),
+        exit_offset=np.zeros(1, dtype=np.int64),
+        exit_child=np.zeros(0, dtype=np.int32),
+    )
+    return _with_chains(log_theta, best, np.isfinite(best)), chains
+
+
+def rewarded_chains(tables, log_theta):
+    """Return the rules and chains of unary rules where only constituents have scores.
+
+    Parameters
+    ----------
+    tables : CFGTables
+        The grammar.
+    log_theta : ndarray of float64, shape (n_rules,)
+        Rule scores; -inf forbids a rule, other values choose the chains within cycles
+        of unary rules.
+
+    Returns
+    -------
+    weights : RuleWeights
+        Scores of zero, -inf for forbidden rules; the chains are those within
+        components.
+    chains : UnaryChains
+        Components of the nonterminals, and the unary rules between them.
+    """
+    n = tables.n_nonterminals
+    _, chains = best_chains(tables, log_theta)
+    allowed = np.isfinite(log_theta[tables.unary_rule])
+    lhs, child = tables.unary_lhs[allowed], tables.unary_child[allowed]
+    step = np.zeros((n, n), dtype=bool)
+    step[lhs, child] = True
+    reaches = _transitive(step)
+    together = reaches & reaches.T
+    # A symbol reaches more symbols than those below its component do.
+    first = together.argmax(axis=1)
+    order = np.lexsort((np.arange(n), first, reaches.sum(axis=1)))
+    begins = np.flatnonzero(np.diff(first[order], prepend=-1))
+    between = ~together[lhs, child]
+    exit_offset, exit_child = _group(lhs[between], child[between], n)
+    weights = _with_chains(
+        np.where(np.isfinite(log_theta), 0.0, -np.inf),
+        np.zeros((n, n)),
+        together,
+    )
+    return weights, chains._replace(
+        order=order.astype(np.int32),
+        component=np.append(begins, n),
+        exit_offset=exit_offset,
+        exit_child=exit_child,
+    )
 
 
 def _with_chains(rule, chain, exists):
@@ -413,7 +469,9 @@ def _begins(lhs, corner, n_nonterminals, n_symbols):
     direct = np.zeros((n_nonterminals, n_symbols), dtype=bool)
     direct[lhs, corner] = True
     above = _transitive(direct[:, :n_nonterminals])
-    return above @ direct[:, n_nonterminals:]
+    # Products of booleans are slow; sums of so few ones are exact.
+    below = direct[:, n_nonterminals:].astype(np.float32)
+    return above.astype(np.float32) @ below > 0
 
 
 def _group(keys, values, n):

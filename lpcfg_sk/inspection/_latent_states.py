@@ -131,6 +131,8 @@ def state_table(model, *, top=5):
 def _readable(model):
     """Grammar of a model with readable states, and its pivots."""
     learner = model[-1] if isinstance(model, Pipeline) else model
+    if hasattr(learner, "to_lpcfg"):
+        learner = learner.to_lpcfg()
     grammar = getattr(learner, "grammar_", learner)
     if grammar.arrays.is_signed:
         raise ValueError(

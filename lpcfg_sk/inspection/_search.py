@@ -44,7 +44,7 @@ def results_table(search):
     >>> from lpcfg_sk.inspection import results_table
     >>> grammar = CFG.from_string("S -> 'a' S | 'b' S | 'c'")
     >>> X = [["a", "c"], ["a", "a", "c"], ["c"], ["b", "c"]] * 3
-    >>> search = GridSearchCV(MarginEMPCFG(grammar), {"s": [0.5, 1.5]}, cv=2).fit(X)
+    >>> search = GridSearchCV(MarginEMPCFG(grammar), {"s": [1.2, 1.5]}, cv=2).fit(X)
     >>> results_table(search)[["s", "mean_score", "rank"]].round(2)
          s  mean_score  rank
     0  1.5       -2.10     1

@@ -50,8 +50,11 @@ def _probabilities(state):
     theta, grammar = state.get("theta_"), state.get("grammar_")
     if theta is None:
         return True
-    return isinstance(grammar, CFG) and _is_floats(
-        theta.to_numpy(), (len(grammar.rules),)
+    values = theta.to_numpy()
+    return (
+        isinstance(grammar, CFG)
+        and _is_floats(values, (len(grammar.rules),))
+        and bool(((values >= 0) & (values <= 1)).all())
     )
 
 
@@ -135,7 +138,7 @@ def _is_floats(array, shape):
 _EXPECTED = {
     "models of the classes that their names say": _kinds,
     "the same symbols in the model and the coarse model": _symbols,
-    "one probability for each rule": _probabilities,
+    "a probability between 0 and 1 for each rule": _probabilities,
     "ids of words in the order of the vocabulary": _word_ids,
     "one row of parameters for each word": _states_of_words,
     "a vocabulary that begins the table of words": _words,

@@ -68,7 +68,7 @@ def test_best_tree_equals_enumeration(name, seed):
         assert str(tree) == reference.bracketed(grammar, best)
 
 
-@pytest.mark.parametrize("name", ["ambiguous", "long", "mixed"])
+@pytest.mark.parametrize("name", GRAMMARS)
 def test_max_marginal_tree_equals_enumeration(name, seed):
     grammar = CFG.from_string(GRAMMARS[name])
     theta = random_theta(grammar, np.random.default_rng(seed + 1))

@@ -62,6 +62,30 @@ def test_train_says_what_it_made(folder, capsys):
     assert (folder / "em").stat().st_size > 0
 
 
+def test_margin_is_a_learner_like_the_others(folder, capsys, monkeypatch):
+    model = folder / "margin"
+    train = ("train", folder / "train.ptb", "-o", model, "--learner", "margin")
+    status, out, err = run(capsys, *train)
+    assert status == 0, err
+    assert "margin from 100 trees, <LPCFG of" in out
+    facts = json.loads(run(capsys, *train, "--json")[1])
+    assert facts["learner"] == "margin"
+    assert facts["words"] > 0
+    sentence = " ".join(load_toy(1)[0].words())
+    _, out, _ = parse(monkeypatch, capsys, f"{sentence}\n", model)
+    assert Tree.from_string(out.strip()).words() == sentence.split()
+    assert "@" not in out
+    _, kbest, _ = parse(monkeypatch, capsys, sentence, model, "--kbest", 2)
+    assert len(kbest.split("\n")[:-2]) == 2
+    _, brackets, _ = parse(monkeypatch, capsys, sentence, model, "--marginals")
+    assert "\nS\t0\t" in brackets
+    status, out, err = run(capsys, "inspect", model)
+    assert status == 0, err
+    assert "nonterminal" in out
+    _, _, err = run(capsys, "select", folder / "train.ptb", "--learner", "margin")
+    assert "no latent states" in err
+
+
 def test_parse_keeps_lines(folder, capsys, monkeypatch):
     sentence = " ".join(load_toy(1)[0].words())
     status, out, err = parse(

@@ -149,10 +149,12 @@ def test_halving_gives_good_settings_more_trees():
 def test_margin_of_a_grammar():
     grammar = CFG.from_string("S -> 'a' S | 'b' S | 'c'")
     X = [["a", "c"], ["a", "a", "c"], ["c"], ["a", "a", "a", "c"]] * 3
-    search = GridSearchCV(MarginEMPCFG(grammar), {"s": [0.5, 0.8, 3.0]}, cv=2).fit(X)
+    search = GridSearchCV(MarginEMPCFG(grammar), {"gamma": [0.4, 0.1, 1e-4]}, cv=2).fit(
+        X
+    )
     # Never seen in training, yet possible.
     assert np.isfinite(search.score([["b", "c"]]))
-    assert search.best_params_["s"] > 0.5
+    assert search.best_params_["gamma"] < 0.4
 
 
 def test_states_of_an_automaton():

@@ -76,7 +76,7 @@ MAKERS = {
     "VotingParser": lambda: VotingParser(
         [("pcfg", _parser(PCFG())), ("em", _parser(_em()))], weights=[1.0, 2.0]
     ).fit(TRAIN),
-    "MarginEMPCFG": lambda: MarginEMPCFG(RULES, s=0.7).fit(STRINGS),
+    "MarginEMPCFG": lambda: MarginEMPCFG(RULES, s=1.2).fit(STRINGS),
     "SVTAMinimizer": lambda: SVTAMinimizer(GRAMMAR, 3).fit(),
     "CPCompressor": lambda: CPCompressor(
         PCFG(), 2, max_iter=50, random_state=np.random.RandomState(0)

@@ -58,7 +58,7 @@ def test_parsers_come_back_to_the_bit(name, tmp_path):
 
 
 def test_margin_models_and_unfitted_estimators(tmp_path):
-    model = MarginEMPCFG(GRAMMAR, s=0.7).fit([["a", "c"], ["c"], ["b", "c"]])
+    model = MarginEMPCFG(GRAMMAR, s=1.2).fit([["a", "c"], ["c"], ["b", "c"]])
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     pd.testing.assert_series_equal(again.theta_, model.theta_)

@@ -1,0 +1,365 @@
+"""Parsing and sampling with a fitted context-free grammar."""
+
+import warnings
+from numbers import Integral
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+import lpcfg_sk
+from lpcfg_sk._kernels._chart_spans import span_bounds
+from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
+from lpcfg_sk.cfg._conversion import (
+    binary_lpcfg,
+    encoded_lpcfg,
+    is_binary,
+    without_literals,
+)
+from lpcfg_sk.cfg._derivations import (
+    best_trees,
+    constituent_counts,
+    encode,
+    flat_tree,
+    treebank_from_nodes,
+)
+from lpcfg_sk.cfg._sampling import sample_trees
+from lpcfg_sk.exceptions import ParseFailureWarning
+from lpcfg_sk.treebank import (
+    Treebank,
+    TreebankInputMixin,
+    check_treebank,
+    concatenate,
+    unbinarize,
+)
+
+# The last parser of each model, with what it was made of. Not an attribute of the
+# model: attributes are pickled, stored in model files, and compared.
+_PARSERS = WeakKeyDictionary()
+
+
+class CFGParserMixin(TreebankInputMixin):
+    """Methods of a model with ``grammar_``, a CFG, and ``theta_``, its probabilities.
+
+    The model has the parameters `decoder`, `prune`, `max_memory` and `n_jobs`. Trees
+    of a :class:`TreeBinarizer` are parsed by the charts that all learners of L-PCFGs
+    share, other grammars by charts for right-hand sides of any length.
+    """
+
+    def predict(self, X):
+        """Parse the sentence of each row.
+
+        Parameters
+        ----------
+        X : Treebank, ShardedTreebank or iterable of trees or sentences
+            Trees are taken for their yields.
+
+        Returns
+        -------
+        trees : Treebank
+            One tree per row over the original tokens, not binarised. A sentence
+            without a derivation gets a flat tree, and is counted in a
+            :class:`ParseFailureWarning`.
+        """
+        check_is_fitted(self)
+        X = check_treebank(X, estimator=self, allow_empty=True, sharded=True)
+        decoder = self.decoder
+        if decoder == "auto":
+            decoder = "mbr" if self._binarized else "viterbi"
+        by_rules = not self._binarized and decoder in ("viterbi", "max-marginal")
+        parse = self._predict_by_rules if by_rules else self._predict_by_chart
+        parts = [parse(chunk, decoder) for chunk in X.chunks()]
+        trees = concatenate([trees for trees, _ in parts])
+        failures = sum(len(failed) for _, failed in parts)
+        if failures:
+            warnings.warn(
+                f"{failures} of {len(X)} sentences have no derivation and got a flat "
+                "tree",
+                ParseFailureWarning,
+                stacklevel=2,
+            )
+        return trees
+
+    def _predict_by_chart(self, X, decoder):
+        return self._parser().predict(X, n_jobs=self.n_jobs)
+
+    def _predict_by_rules(self, X, decoder):
+        if (X.lengths == 0).any():
+            row = int(np.flatnonzero(X.lengths == 0)[0])
+            raise ValueError(
+                f"row {row} is an empty sentence; there is nothing to parse"
+            )
+        trees, failed = [], []
+        start = self.grammar_.tables().start
+        for row, (label, size, parent) in enumerate(
+            best_trees(self.grammar_, X, self.theta_.to_numpy(), decoder)
+        ):
+            if len(label) == 0:
+                failed.append(row)
+                label, size, parent = flat_tree(start, int(X.lengths[row]))
+            elif self.grammar_.implicit_start:
+                label, size, parent = label[1:], size[1:], parent[1:] - 1
+            trees.append((label, size, parent))
+        return treebank_from_nodes(X, trees, self.grammar_.nonterminals), failed
+
+    def parse_kbest(self, X, k=10):
+        """Best k trees of each sentence.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Only the words are parsed.
+        k : int, default=10
+            Number of trees; a sentence with fewer derivations has fewer.
+
+        Returns
+        -------
+        parses : list of list of (Tree, float)
+            For each sentence its trees, not binarised, the best first, each with the
+            log probability of its derivation; none for a sentence without one.
+
+        Raises
+        ------
+        ValueError
+            If the unary rules of the grammar have a cycle.
+        """
+        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
+        check_is_fitted(self)
+        X = check_treebank(X, estimator=self, allow_empty=True)
+        parses = [[] for _ in range(len(X))]
+        known = self._known_rows(X)
+        parser = self._parser()
+        if parser.grammar.arrays.n_states.max(initial=1) > 1:
+            # The best trees of a grammar with states would be those of its posterior.
+            theta = self.theta_.to_numpy()
+            parser = self._make_parser(
+                encoded_lpcfg(self.grammar_, theta, literals=True)
+            )
+        found = parser.parse_kbest(X[known], int(k), n_jobs=self.n_jobs)
+        for row, ranked in zip(known.tolist(), found, strict=True):
+            trees = without_literals(Treebank([tree for tree, _ in ranked]))
+            scores = [score for _, score in ranked]
+            parses[row] = list(zip(trees, scores, strict=True))
+        return parses
+
+    def _known_rows(self, X):
+        """Rows whose words the grammar knows, for which charts need no guesses."""
+        unknown = np.flatnonzero(encode(self.grammar_, X) < 0)
+        rows = np.searchsorted(X.token_offsets, unknown, side="right") - 1
+        return np.setdiff1d(np.flatnonzero(X.lengths > 0), rows)
+
+    def marginals(self, X, *, normalize=False):
+        """Marginals μ(a, i, j) of the nonterminals of the grammar.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Only the words are parsed.
+        normalize : bool, default=False
+            Whether to divide by the probability of the sentence, which makes them
+            expected numbers of constituents, at most 1 without cycles of unary rules.
+            The undivided ones underflow for long sentences.
+
+        Returns
+        -------
+        frames : list of DataFrame
+            One per sentence, with the columns label, start, end, marginal, and rows for
+            the constituents that derivations of the sentence have; after a
+            :class:`TreeBinarizer`, those that pruning leaves.
+        """
+        check_is_fitted(self)
+        X = check_treebank(X, estimator=self, allow_empty=True)
+        if self._binarized:
+            charts = self._parser().charts(X, open_class=False)
+            return lpcfg_sk.parsing.chart_marginals(
+                charts, normalize=normalize, n_jobs=self.n_jobs
+            )
+        names = np.array(self.grammar_.nonterminals, dtype=object)
+        hidden = self.grammar_.tables().start if self.grammar_.implicit_start else -1
+        frames = []
+        for n, (log_probability, counts) in zip(
+            X.lengths.tolist(),
+            constituent_counts(self.grammar_, X, self.theta_.to_numpy()),
+            strict=True,
+        ):
+            span, label = np.nonzero(counts)
+            span, label = span[label != hidden], label[label != hidden]
+            start, end = span_bounds(n)
+            order = np.lexsort((label, -end[span], start[span]))
+            span, label = span[order], label[order]
+            scale = 1.0 if normalize else np.exp(log_probability)
+            columns = {
+                "label": pd.array(names[label], dtype="string"),
+                "start": start[span],
+                "end": end[span],
+                "marginal": counts[span, label] * scale,
+            }
+            frames.append(pd.DataFrame(columns))
+        return frames
+
+    def span_marginals(self, X):
+        """Posterior probabilities of brackets over the original labels.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Only the words are parsed.
+
+        Returns
+        -------
+        frames : list of DataFrame
+            One per sentence, with the columns label, start, end, marginal, and tag,
+            which is True for the tag of a word.
+
+        Raises
+        ------
+        ValueError
+            If the unary rules of the grammar have a cycle.
+        """
+        check_is_fitted(self)
+        X = check_treebank(X, estimator=self, allow_empty=True)
+        return self._parser().span_marginals(X, n_jobs=self.n_jobs)
+
+    def sample(self, n=1, random_state=None, *, max_nodes=1_000_000):
+        """Draw trees from the grammar.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of trees.
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness. The first trees of a larger sample are those of a
+            smaller one.
+        max_nodes : int, default=1_000_000
+            Limit on the size of one tree; a grammar whose expected tree is infinite
+            would not end otherwise.
+
+        Returns
+        -------
+        trees : Treebank
+            Trees, not binarised.
+
+        Raises
+        ------
+        ValueError
+            If a tree grows beyond `max_nodes`.
+        """
+        check_is_fitted(self)
+        theta = self.theta_.to_numpy()
+        trees = sample_trees(self.grammar_, theta, n, random_state, max_nodes)
+        return unbinarize(trees) if self._binarized else trees
+
+    # -- conversions -------------------------------------------------------------
+
+    def to_lpcfg(self):
+        """Return the L-PCFG in which trees have the same probabilities.
+
+        Returns
+        -------
+        grammar : LPCFG
+            Over the labels of the grammar where its rules are binary, as after a
+            :class:`TreeBinarizer`. Other trees are written as a TreeBinarizer writes
+            them: :func:`~lpcfg_sk.treebank.unbinarize` restores them.
+
+        Raises
+        ------
+        ValueError
+            If the unary rules of the grammar have a cycle: a sentence then has
+            infinitely many trees.
+
+        Examples
+        --------
+        >>> from lpcfg_sk import CFG, MarginEMPCFG
+        >>> grammar = CFG.from_string("S -> 'a' S | 'b'")
+        >>> model = MarginEMPCFG(grammar).fit([["a", "b"], ["b"], ["a", "a", "b"]])
+        >>> lpcfg = model.to_lpcfg()
+        >>> lpcfg.is_probabilistic
+        True
+        >>> sentence = [["a", "b"]]
+        >>> bool(abs(lpcfg.sentence_log_prob(sentence)[0]
+        ...          - model.sentence_log_prob(sentence)[0]) < 1e-12)
+        True
+        """
+        check_is_fitted(self)
+        make = binary_lpcfg if is_binary(self.grammar_) else encoded_lpcfg
+        return make(self.grammar_, self.theta_.to_numpy())
+
+    def to_wta(self):
+        """Return the weighted tree automaton with the values of :meth:`to_lpcfg`.
+
+        Returns
+        -------
+        wta : WTA
+
+        Examples
+        --------
+        >>> from lpcfg_sk import CFG, MarginEMPCFG
+        >>> grammar = CFG.from_string("S -> 'a' S | 'b'")
+        >>> model = MarginEMPCFG(grammar).fit([["a", "b"], ["b"], ["a", "a", "b"]])
+        >>> model.to_wta().words
+        ('a', 'b')
+        """
+        return self.to_lpcfg().to_wta()
+
+    def to_binary_normal_form(self):
+        """Return the binary normal form in the order of the model's own chains.
+
+        In this order, which is that of ``binomials_``, every binomial of
+        ``form.to_binary(model.theta_)`` is in [γ, 1 - γ]. In the order of the grammar
+        (:meth:`CFG.to_binary_normal_form`) it need not be.
+
+        Returns
+        -------
+        form : BinaryNormalForm
+
+        Examples
+        --------
+        >>> from lpcfg_sk import CFG, MarginEMPCFG
+        >>> grammar = CFG.from_string("S -> 'a' | 'b' | 'c'")
+        >>> model = MarginEMPCFG(grammar, gamma=0.1).fit([["c"]] * 9 + [["b"]])
+        >>> model.to_binary_normal_form().to_binary(model.theta_).round(3)
+        S -> 'c'     0.9
+        S -> S1      0.1
+        S1 -> 'b'    0.9
+        S1 -> S2     0.1
+        S2 -> 'a'    1.0
+        dtype: float64
+        """
+        check_is_fitted(self)
+        number = {str(rule): i for i, rule in enumerate(self.grammar_.rules)}
+        order = [number[name] for name in self.binomials_["rule"]]
+        return BinaryNormalForm(self.grammar_, order)
+
+    @property
+    def coarse_(self):
+        """The plain PCFG that prunes charts: the grammar itself."""
+        return self._parser().grammar
+
+    @property
+    def _binarized(self):
+        """Whether predicted trees are restored; files of old models do not say."""
+        return getattr(self, "binarized_", False)
+
+    def _parser(self):
+        """Return the parser of the L-PCFG, made once for the same probabilities."""
+        check_is_fitted(self)
+        theta = self.theta_.to_numpy()
+        settings = (self.grammar_, self.decoder, self.prune, self.max_memory)
+        known, known_theta, parser = _PARSERS.get(self, (None, None, None))
+        if known == settings and np.array_equal(known_theta, theta):
+            return parser
+        parser = self._make_parser(self.to_lpcfg())
+        _PARSERS[self] = settings, theta.copy(), parser
+        return parser
+
+    def _make_parser(self, grammar):
+        return lpcfg_sk.parsing.Parser(
+            grammar,
+            grammar,
+            binarized=self._binarized or not is_binary(self.grammar_),
+            decoder=self.decoder,
+            prune=self.prune if self._binarized else None,
+            max_memory=self.max_memory,
+        )
