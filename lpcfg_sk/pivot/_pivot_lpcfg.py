@@ -4,6 +4,7 @@ import sys
 from numbers import Integral, Real
 
 import numpy as np
+from scipy import sparse
 
 from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk._parallel import Spool
@@ -15,7 +16,9 @@ from lpcfg_sk.lpcfg import (
     maximize,
     requested_states,
 )
-from lpcfg_sk.pivot._node_states import PivotOptions, latent_rule_counts, node_states
+from lpcfg_sk.pivot._label_states import PivotOptions
+from lpcfg_sk.pivot._node_states import node_states
+from lpcfg_sk.pivot._rule_counts import latent_rule_counts
 from lpcfg_sk.spectral import SIDES, NodeFeatures, decompose
 from lpcfg_sk.treebank import RuleIndex, count_rules, over_chunks, weighted_trees
 
@@ -141,11 +144,14 @@ class PivotLPCFG(BaseLPCFG):
         "scaling": [Interval(Real, 0, None, closed="left")],
         "anchor_min_count": [Interval(Real, 0, None, closed="left")],
         "prior": [Interval(Real, 0, None, closed="left")],
+        "objective": [StrOptions({"sum", "product"})],
         "tempering": [Interval(Real, 0, 1, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "matching_max_iter": [Interval(Integral, 0, None, closed="left")],
         "solver": [StrOptions({"pairwise", "frank-wolfe"})],
+        "solver_tol": [Interval(Real, 0, None, closed="left")],
+        "solver_max_iter": [Interval(Integral, 1, None, closed="left")],
         "smoothing": [Interval(Real, 0, 1, closed="both")],
         "lexicon_alpha": [Interval(Real, 0, None, closed="left")],
         **BaseLPCFG._parameter_constraints,
@@ -160,11 +166,14 @@ class PivotLPCFG(BaseLPCFG):
         scaling=5.0,
         anchor_min_count=20.0,
         prior=5.0,
+        objective="product",
         tempering=0.5,
         max_iter=3,
         tol=1e-6,
         matching_max_iter=20,
         solver="pairwise",
+        solver_tol=1e-8,
+        solver_max_iter=100,
         smoothing=0.05,
         lexicon_alpha=1.0,
         decoder="auto",
@@ -184,11 +193,14 @@ class PivotLPCFG(BaseLPCFG):
         self.scaling = scaling
         self.anchor_min_count = anchor_min_count
         self.prior = prior
+        self.objective = objective
         self.tempering = tempering
         self.max_iter = max_iter
         self.tol = tol
         self.matching_max_iter = matching_max_iter
         self.solver = solver
+        self.solver_tol = solver_tol
+        self.solver_max_iter = solver_max_iter
         self.smoothing = smoothing
         self.lexicon_alpha = lexicon_alpha
 
@@ -229,6 +241,7 @@ class PivotLPCFG(BaseLPCFG):
                 layout,
                 states,
                 index.node_weight(weight),
+                objective=self.objective,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 n_jobs=self.n_jobs,
@@ -238,15 +251,48 @@ class PivotLPCFG(BaseLPCFG):
         totals = maximize(rules, layout, counts, smoothing=self.smoothing)
         grammar = grammar_of_parameters(rules, layout, counts, totals, alpha=alpha)
         self._set_model(grammar, coarse_pcfg(rules, alpha=alpha), rules)
-        names = next(iter(X.chunks())).block_names["inside"]
-        self.pivots_ = {
-            a: [str(i) if names is None else names[i] for i in pivots.tolist()]
-            for a, pivots in zip(rules.nonterminals, states.anchors, strict=True)
-        }
+        chunk = next(iter(X.chunks()))
+        self._set_states(
+            rules.nonterminals,
+            states,
+            [chunk.block_names[k] for k in SIDES],
+            [chunk.blocks[k].shape[1] for k in SIDES],
+        )
         self.m_ = grammar.m
         label_count = rules.label_count.tolist()
         self.counts_ = dict(zip(rules.nonterminals, label_count, strict=True))
         return self
+
+    def _set_states(self, nonterminals, states, names, n_features):
+        """Keep what the decompositions say, by nonterminal."""
+        labels = dict(zip(nonterminals, states.labels, strict=True))
+        columns = dict(zip(nonterminals, states.columns, strict=True))
+
+        def named(label, side):
+            return [str(i) if names[side] is None else names[side][i] for i in label]
+
+        def spread(values, a, side):
+            shape = len(values), n_features[side]
+            used, end = columns[a][side], values.size
+            indptr = np.linspace(0, end, len(values) + 1, dtype=np.int64)
+            indices = np.tile(used, len(values))
+            block = sparse.csr_matrix((values.ravel(), indices, indptr), shape=shape)
+            block.eliminate_zeros()
+            return block
+
+        self.pivots_ = {
+            a: named(columns[a][0][label.anchors], 0) for a, label in labels.items()
+        }
+        self.outside_pivots_ = {
+            a: named(columns[a][1][label.outside_anchors], 1)
+            for a, label in labels.items()
+        }
+        self.state_probabilities_ = {a: label.prior for a, label in labels.items()}
+        self.r_ = {a: spread(label.r, a, 0) for a, label in labels.items()}
+        self.s_ = {a: spread(label.s, a, 1) for a, label in labels.items()}
+        self.alpha_ = {a: label.alpha for a, label in labels.items()}
+        self.beta_ = {a: label.beta for a, label in labels.items()}
+        self.concavity_ = {a: label.concavity for a, label in labels.items()}
 
     def _say(self, text):
         if self.verbose:
@@ -262,15 +308,16 @@ class PivotLPCFG(BaseLPCFG):
         )
         options = PivotOptions(
             anchor_min_count=self.anchor_min_count,
+            objective=self.objective,
             prior=self.prior,
             tempering=self.tempering,
             solver=self.solver,
+            solver_tol=self.solver_tol,
+            solver_max_iter=self.solver_max_iter,
             matching_max_iter=self.matching_max_iter,
             tol=self.tol,
         )
-        return node_states(
-            nodes, index.label, projections, m, options, n_jobs=self.n_jobs
-        )
+        return node_states(nodes, index, projections, m, options, n_jobs=self.n_jobs)
 
 
 def _corpus_index(X, rules, *, n_jobs):

@@ -34,6 +34,8 @@ EXACT_SETTINGS = {
     "tol": 1e-14,
     "max_iter": 5000,
     "matching_max_iter": 2000,
+    "solver_tol": 1e-14,
+    "solver_max_iter": 10000,
 }
 
 
