@@ -103,17 +103,15 @@ class Side(NamedTuple):
         """Return p(f | h) / p(f), with the features of each state normalised to 1."""
         return self.posteriors / self.share()
 
-    def conditional(self):
-        """Return p(f | h) without the prior, as one row per state.
-
-        Features of each template sum to 1.
-        """
-        joint = (self.counts[:, np.newaxis] * self.exact_posteriors).T
+    def conditional(self, posteriors):
+        """Return p(f | h), which sums to 1 for each template, as one row per state."""
+        joint = (self.counts[:, np.newaxis] * posteriors).T
         return joint * (self.n_features / joint.sum(axis=1))[:, np.newaxis]
 
     def separability(self):
         """Return α of definition 2: the least p(f | h) of the best pivots of states."""
-        pure = np.where(self.exact_posteriors.T >= _PURE, self.conditional(), 0.0)
+        exact = self.exact_posteriors
+        pure = np.where(exact.T >= _PURE, self.conditional(exact), 0.0)
         return float(pure.max(axis=1).min())
 
 
@@ -127,11 +125,11 @@ class LabelStates(NamedTuple):
     anchors, outside_anchors : ndarray of int64, shape (m,)
         Pivots of each state among the features of the two sides.
     r, s : ndarray of shapes (m, n_inside) and (m, n_outside)
-        p(f | h) and p(g | h), without the prior of posteriors.
+        p(f | h) and p(g | h).
     alpha, beta : float
         Separability of the inside and of the outside features.
-    concavity : float
-        The smaller one of the two sides, see :func:`concavity`.
+    information : ndarray of shape (m,)
+        The smaller ones of the two sides, see :func:`information`.
     inside, outside : ndarray
         Product: likelihoods of the inside and outside tree of each node. Sum: those of
         each feature, normalised to 1 for each state.
@@ -150,7 +148,7 @@ class LabelStates(NamedTuple):
     s: np.ndarray
     alpha: float
     beta: float
-    concavity: float
+    information: np.ndarray
     inside: np.ndarray
     outside: np.ndarray
     n_features: tuple | None = None
@@ -197,7 +195,8 @@ def label_states(data, m, options):
     share = joint.sum(axis=1)
     kept = share > 0
     prior, t = share[kept], joint[kept] / share[kept, np.newaxis]
-    r, s = inside.conditional()[kept], t @ outside.conditional()
+    r = inside.conditional(inside.posteriors)[kept]
+    s = t @ outside.conditional(outside.posteriors)
     states = {
         "prior": prior,
         "anchors": inside.anchors[kept],
@@ -206,7 +205,7 @@ def label_states(data, m, options):
         "s": s,
         "alpha": inside.separability(),
         "beta": outside.separability(),
-        "concavity": min(concavity(prior, r), concavity(prior, s)),
+        "information": np.minimum(information(prior, r), information(prior, s)),
     }
     if options.objective == "product":
         below, above = likelihoods
@@ -225,15 +224,14 @@ def label_states(data, m, options):
     )
 
 
-def concavity(prior, conditional):
+def information(prior, conditional):
     r"""How well features tell the latent states apart (assumption 2).
 
-    The smallest eigenvalue of :math:`\sum_f p(f|h) p(f|h') \sqrt{π(h) π(h')} / p(f)`.
-    This is the information about the weights of a mixture of the known distributions
-    :math:`p(f|h)`, relative to observed states: 1 where features tell the state, 0
-    where some weights of the states give the same mixture. Equation 1 of a rule
-    a → b c is strictly concave, if all combinations of features occur, exactly when
-    ŝ of a and r̂ of b and c have positive values.
+    The eigenvalues of :math:`\sum_f p(f|h) p(f|h') \sqrt{π(h) π(h')} / p(f)`. This is
+    the information about the weights of a mixture of the known distributions
+    :math:`p(f|h)`, relative to observed states.  The first eigenvalue is 1.  All are 1
+    where features tell the state; the last is 0 where different weights of the states
+    give the same mixture, the second is 0 where all states have the same distribution.
 
     Parameters
     ----------
@@ -244,15 +242,14 @@ def concavity(prior, conditional):
 
     Returns
     -------
-    float
-        Between 0 and 1.
+    ndarray of shape (m,)
+        Eigenvalues, decreasing, between 0 and 1.
     """
     scaled = conditional * (prior / conditional.sum(axis=1))[:, np.newaxis]
     total = scaled.sum(axis=0)
     scaled = scaled[:, total > 0] / np.sqrt(total[total > 0])
     scaled /= np.sqrt(prior)[:, np.newaxis]
-    smallest = np.linalg.eigvalsh(scaled @ scaled.T)[0]
-    return float(np.clip(smallest, 0.0, 1.0))
+    return np.clip(np.linalg.eigvalsh(scaled @ scaled.T)[::-1], 0.0, 1.0)
 
 
 def _one_side(features, others, weight, m, options):
@@ -332,7 +329,7 @@ def _match_features(data, inside, outside, options):
     weighted = sparse.diags_array(data.weight) @ above
     pairs = sparse.csr_array(below.T @ weighted)
     exact = outside.exact_posteriors
-    confusion = outside.conditional() @ exact
+    confusion = outside.conditional(exact) @ exact
     seen = (pairs[inside.anchors] @ exact) / inside.counts[inside.anchors, np.newaxis]
     start, _ = simplex_least_squares(seen, confusion, **_MATCHING)
     n_features = np.outer(inside.n_features, outside.n_features)

@@ -127,7 +127,7 @@ def _one_state(nodes, entry, is_root, options):
     alpha, beta = (float(share.max(initial=0.0)) for share in shares)
     nothing, one = np.zeros(0, np.int64), np.ones(1)
     states = LabelStates(
-        one, nothing, nothing, *shares, alpha, beta, 1.0, one[np.newaxis], one[None]
+        one, nothing, nothing, *shares, alpha, beta, one, one[np.newaxis], one[None]
     )
     if options.objective == "product":
         return states, columns, None

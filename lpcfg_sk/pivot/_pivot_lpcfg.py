@@ -292,7 +292,9 @@ class PivotLPCFG(BaseLPCFG):
         self.s_ = {a: spread(label.s, a, 1) for a, label in labels.items()}
         self.alpha_ = {a: label.alpha for a, label in labels.items()}
         self.beta_ = {a: label.beta for a, label in labels.items()}
-        self.concavity_ = {a: label.concavity for a, label in labels.items()}
+        self.concavity_ = {
+            a: float(label.information[-1]) for a, label in labels.items()
+        }
 
     def _say(self, text):
         if self.verbose:
