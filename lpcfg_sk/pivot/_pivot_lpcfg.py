@@ -349,7 +349,7 @@ class PivotLPCFG(BaseLPCFG):
                 "that eq. 1 has no unique maximum; ask for one state of these (m), "
                 "lower prior, or add features",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _say(self, text):
