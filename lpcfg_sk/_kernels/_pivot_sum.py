@@ -29,6 +29,14 @@ class FeatureRows(NamedTuple):
     vectors: np.ndarray
 
 
+@njit(nogil=True, cache=True)
+def _largest(vector):
+    value = vector[0]
+    for h in range(1, vector.size):
+        value = max(value, vector[h])
+    return value
+
+
 @njit(nogil=True, cache=True, fastmath=REASSOC)
 def feature_gradient(outside, left, right, weight, t, gradient):
     """Gradient of sum_n w_n sum_ijk log sum_h t[h1, h2, h3] s_i[h1] r_j[h2] r'_k[h3].
@@ -72,7 +80,9 @@ def feature_gradient(outside, left, right, weight, t, gradient):
     z = np.empty(m1)
     mass = 0.0
     blocked = 0.0
-    gradient[:] = 0.0
+    for h in range(m1 * m2):
+        for h3 in range(m3):
+            gradient[h, h3] = 0.0
     begin = 0
     while begin < weight.size:
         size = 0
@@ -111,7 +121,7 @@ def feature_gradient(outside, left, right, weight, t, gradient):
                             share = w / total
                             for h1 in range(m1):
                                 z[h1] += share * s[h1]
-                        elif s.max() * r.max() * block[place].max() > 0.0:
+                        elif _largest(s) * _largest(r) * _largest(block[place]) > 0.0:
                             blocked += w
                     for h1 in range(m1):
                         factor = z[h1]
