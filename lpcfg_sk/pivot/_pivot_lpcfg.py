@@ -27,6 +27,9 @@ from lpcfg_sk.treebank import RuleIndex, count_rules, over_chunks, weighted_tree
 _MAX_ITER = {"sum": 10, "product": 3}
 # States that differ less in their features are copies of each other.
 _COLLAPSED = 1e-8
+# A warning tells so of nonterminals with this many times the nodes that pivots need;
+# of rarer ones it is only to be expected.
+_NODES_PER_PIVOT = 5
 
 
 class PivotLPCFG(BaseLPCFG):
@@ -174,7 +177,8 @@ class PivotLPCFG(BaseLPCFG):
     `sample_weight`, with ``scaling=0, prior=0, smoothing=0, lexicon_alpha=0,
     anchor_min_count=0``, small `tol` and `solver_tol`, and enough iterations of all
     kinds.  Theorem 1 assumes this limit, pivots (``alpha_``, ``beta_``) and strict
-    concavity (``concavity_``); a warning names nonterminals whose states are all alike.
+    concavity (``concavity_``); a warning names nonterminals whose states are all alike
+    though they have ``5 * anchor_min_count`` nodes per state or more.
 
     References
     ----------
@@ -333,12 +337,12 @@ class PivotLPCFG(BaseLPCFG):
         self.concavity_ = {
             a: float(label.information[-1]) for a, label in labels.items()
         }
+        enough = _NODES_PER_PIVOT * self.anchor_min_count
         collapsed = [
             a
             for a, label in labels.items()
             if len(label.prior) > 1
-            # Few nodes have no pivots to speak of, whatever their features.
-            and self.counts_[a] >= self.anchor_min_count * len(label.prior)
+            and self.counts_[a] >= enough * len(label.prior)
             and label.information[1] <= _COLLAPSED
         ]
         if collapsed:
