@@ -239,6 +239,32 @@ def rule_gradient(outside, left, right, weight, t, gradient):
 
 
 @njit(nogil=True, cache=True)
+def _is_blocked(outside, left, right, weight, t):
+    """Tell whether an event has probability 0 under t, but not under every t.
+
+    Parameters
+    ----------
+    outside, left, right, weight : ndarray of float64
+        Events, as in `rule_gradient`.
+    t : ndarray of float64, shape (m1, m2 * m3)
+        Mixture weights.
+    """
+    m1, m2, m3 = outside.shape[1], left.shape[1], right.shape[1]
+    for n in range(weight.size):
+        possible = False
+        total = 0.0
+        for h in range(m1):
+            for j in range(m2):
+                for k in range(m3):
+                    product = outside[n, h] * left[n, j] * right[n, k]
+                    possible = possible or product > 0.0
+                    total += t[h, j * m3 + k] * product
+        if possible and weight[n] > 0.0 and total <= 0.0:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
 def rule_mixture(outside, left, right, weight, start, tol, max_iter):
     """Maximise the concave objective of `rule_gradient` over distributions t, by EM.
 
@@ -262,10 +288,13 @@ def rule_mixture(outside, left, right, weight, start, tol, max_iter):
     n_iter : int
         Number of iterations.
     gap : float
-        What further iterations can add at most.
+        What further iterations can add at most to the mean over the events that some t
+        makes possible; infinite where one of them has probability 0. Zeros of `start`
+        stay zeros, so only another start can help then.
     """
     t = start.copy()
     gradient = np.empty_like(t)
+    total = weight.sum()
     n_iter = 0
     gap = np.inf
     while True:
@@ -273,6 +302,11 @@ def rule_mixture(outside, left, right, weight, start, tol, max_iter):
         if mass <= 0.0:
             return t, n_iter, gap
         gap = gradient.max() / mass - 1.0
+        # Rounding of the two sums must not look like an event of probability 0.
+        if mass < total * (1.0 - 1e-12) and _is_blocked(
+            outside, left, right, weight, t
+        ):
+            gap = np.inf
         if gap <= tol or n_iter == max_iter:
             return t, n_iter, gap
         t *= gradient

@@ -27,6 +27,10 @@ class AggregateMarkovLM(BaseLanguageModel):
     init : {"random", "pivot"}, default="random"
         Where EM starts: from the unigram distribution with a little noise, or from the
         pivot estimate (section 8 of Cohen and Collins, 2014).
+    n_init : int, default=1
+        Number of random starts. Kept is the model with the highest probability of
+        held-out data, without them that of the training data. The pivot estimate is
+        one start.
     max_iter : int, default=50
         Largest number of EM iterations; 0 leaves the start as it is.
     tol : float, default=1e-4
@@ -41,8 +45,9 @@ class AggregateMarkovLM(BaseLanguageModel):
         Weight of the unigram distribution mixed into the predictions.
     validation_fraction : float or None, default=0.1
         Share of the sentences, the last ones, held out to choose the number of
-        iterations; the model is then fitted to all sentences with these numbers.
-        None runs all iterations.
+        iterations; the model is then fitted to all sentences with these numbers. In
+        stream mode, where this is less than one sentence, it is a share of the tokens,
+        so that X may be one document. None runs all iterations.
     pivot_max_iter : int, default=20
         Largest number of iterations of the concave step that finds r given the pivot
         estimate of s.  It overfits: a few are best, and without held-out data it
@@ -136,6 +141,7 @@ class AggregateMarkovLM(BaseLanguageModel):
         **BaseLanguageModel._parameter_constraints,
         "m": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"random", "pivot"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "prior": [tuple, list, None],
@@ -159,6 +165,7 @@ class AggregateMarkovLM(BaseLanguageModel):
         m=32,
         *,
         init="random",
+        n_init=1,
         max_iter=50,
         tol=1e-4,
         prior=(5.0, 100.0),
@@ -177,6 +184,7 @@ class AggregateMarkovLM(BaseLanguageModel):
     ):
         self.m = m
         self.init = init
+        self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
         self.prior = prior
@@ -226,11 +234,10 @@ class AggregateMarkovLM(BaseLanguageModel):
         rounds = validation = None
         if X_val is not None:
             validation = check_corpus(X_val, estimator=self)
-        elif self.validation_fraction is not None and len(X) > 1:
-            cut = len(X) - max(1, round(self.validation_fraction * len(X)))
-            cut = max(cut, 1)
-            if any(map(len, X[:cut])):
-                trial = self._estimate(X[:cut], weights[:cut], X[cut:])
+        elif self.validation_fraction is not None:
+            kept, held_out = self._split(X)
+            if any(map(len, kept)) and any(map(len, held_out)):
+                trial = self._estimate(kept, weights[: len(kept)], held_out)
                 rounds = trial.pivot_iter, trial.n_iter
         model = self._estimate(X, weights, validation, rounds)
         # Held-out data is seen in the trial only.
@@ -255,6 +262,22 @@ class AggregateMarkovLM(BaseLanguageModel):
                 stacklevel=2,
             )
         return self
+
+    def _split(self, X):
+        """Sentences to learn from, and the last ones, which are held out."""
+        fraction = self.validation_fraction
+        if self.mode == "sentence" or fraction * len(X) >= 1:
+            cut = max(len(X) - max(1, round(fraction * len(X))), 1)
+            return X[:cut], X[cut:]
+        ends = np.cumsum([len(sentence) for sentence in X])
+        # Two tokens make the bigram that there has to be.
+        n_kept = max(int(ends[-1]) - max(1, round(fraction * int(ends[-1]))), 2)
+        row = int(np.searchsorted(ends, n_kept))
+        if row == len(X):
+            return X, []
+        place = n_kept - int(ends[row] - len(X[row]))
+        kept = [*X[:row], X[row][:place]]
+        return kept, [X[row][place:], *X[row + 1 :]]
 
     def _estimate(self, X, weights, X_val, rounds=None):
         """Fit to X; the number of rounds is given, or chosen on X_val if any."""

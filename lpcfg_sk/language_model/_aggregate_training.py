@@ -168,10 +168,27 @@ def train(options, counts, held_out, rounds=None):
     """
     training = _Training(options, counts, held_out)
     random_state = check_random_state(options.random_state)
+    n_init = 1 if options.init == "pivot" else options.n_init
+    best, best_quality = None, None
+    for n in range(n_init):
+        if options.verbose and n_init > 1:
+            sys.stderr.write(f"start {n + 1} of {n_init}\n")
+        run = _train_once(training, random_state, rounds)
+        if n_init == 1:
+            return run
+        quality = run.scores[run.n_iter] if run.scores else training.quality(run)
+        if best is None or quality > best_quality:
+            best, best_quality = run, quality
+    return best
+
+
+def _train_once(training, random_state, rounds):
+    """Train from one start."""
+    options = training.options
     pivot_rounds, em_rounds = (None, None) if rounds is None else rounds
     pivots, pivot_iter, plateau = None, 0, 0
     if options.init == "pivot":
-        s, pi, pivots = pivot_outcomes(options, counts, random_state)
+        s, pi, pivots = pivot_outcomes(options, training.counts, random_state)
         start = training.start_from_pivots(s, pi)
         if pivot_rounds is not None:
             pivot_rounds -= 1
@@ -185,7 +202,8 @@ def train(options, counts, held_out, rounds=None):
     em = em._replace(pivots=pivots, pivot_iter=pivot_iter)
     if em.scores:
         n_zero = -em.scores[em.n_iter][0]
-        em = em._replace(zero_fraction=n_zero / len(held_out.outcome))
+        n_events = len(training.held_out.outcome)
+        em = em._replace(zero_fraction=n_zero / n_events)
     return em
 
 
@@ -233,6 +251,14 @@ class _Training:
         if update_outcomes:
             s = _normalised_columns(outcomes, self.beta, self.unigram, s)
         return (r, s, pi), log_likelihood / self.counts.total
+
+    def quality(self, estimate):
+        """Fewer impossible training events first, then the log likelihood."""
+        r, s, _ = estimate.parameters
+        _, _, log_likelihood, impossible = self.counts.expect(
+            r, s, columns=False, n_jobs=self.options.n_jobs
+        )
+        return -impossible, log_likelihood
 
     def score(self, parameters):
         """Fewer impossible events first, then the mean log probability."""

@@ -19,6 +19,7 @@ UNK = 0
 #: Id of the end of a sentence, in sentence mode.
 END = 1
 _END_TOKEN = "</s>"
+_START_TOKEN = "<s>"
 
 
 class Events(NamedTuple):
@@ -29,9 +30,9 @@ class Events(NamedTuple):
     outcome : ndarray of int32, shape (n_events,)
         Id of the token.
     history : ndarray of int32, shape (n_events, order - 1)
-        Ids of the tokens before it, nearest first.  Before the start of a sentence
-        it is the start symbol (id ``n_outcomes``); before the start of a stream there
-        is nothing (-1).
+        Ids of the tokens before it, nearest first.  Before the first token of a
+        sentence comes the start symbol (id ``n_outcomes``), once or as often as the
+        order asks for; before the start of a stream there is nothing (-1).
     sample : ndarray of int32, shape (n_events,)
         Row of X that the token belongs to.
     """
@@ -87,7 +88,8 @@ def check_corpus(X, *, estimator):
 class BaseLanguageModel(BaseEstimator):
     """Common base of models of words given earlier words.
 
-    A subclass has ``_order``, the length of its n-grams, and implements ``fit``,
+    A subclass has ``_order``, the length of its n-grams, and ``_n_starts``, the number
+    of start symbols before a sentence; it implements ``fit``,
     ``_probabilities(history, outcome)`` and ``_distribution(history)``.
     """
 
@@ -97,6 +99,8 @@ class BaseLanguageModel(BaseEstimator):
         "score_unk": ["boolean"],
         "unk_token": [str],
     }
+
+    _n_starts = 1
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -112,11 +116,6 @@ class BaseLanguageModel(BaseEstimator):
         special = [self.unk_token]
         if self.mode == "sentence":
             special.append(_END_TOKEN)
-            if _END_TOKEN in counts:
-                raise ValueError(
-                    f"the tokens contain {_END_TOKEN!r}, which sentence mode adds by "
-                    "itself: leave it out of X"
-                )
         counts.pop(self.unk_token, None)
         kept = [word for word, count in counts.items() if count >= self.min_count]
         # The order of the text breaks ties, so the ids depend neither on hashing nor on
@@ -143,6 +142,7 @@ class BaseLanguageModel(BaseEstimator):
         for k in range(self._order - 1):
             history[:, k] = np.roll(tokens, k + 1)
             history[position <= k, k] = before
+            history[position <= k - self._n_starts, k] = -1
         sample = np.repeat(np.arange(len(X), dtype=np.int32), lengths)
         return Events(tokens, history, sample)
 
@@ -151,15 +151,29 @@ class BaseLanguageModel(BaseEstimator):
         X = check_corpus(X, estimator=self)
         weights = check_sample_weight(sample_weight, X)
         X = [X[row] for row in np.flatnonzero(weights)]
+        self._check_tokens(X)
         if not any(map(len, X)):
             raise ValueError(
                 "X has no tokens: all its sentences are empty, or of weight 0"
             )
         return X, weights[weights > 0]
 
+    def _check_tokens(self, X):
+        """Refuse the symbols that sentence mode adds by itself."""
+        if self.mode != "sentence":
+            return
+        for row, sentence in enumerate(X):
+            for token in (_START_TOKEN, _END_TOKEN):
+                if token in sentence:
+                    raise ValueError(
+                        f"sentence {row} contains {token!r}, which sentence mode adds "
+                        "by itself: leave it out of X"
+                    )
+
     def _events(self, X):
         """All events, and a mask of the scored ones."""
         check_is_fitted(self)
+        self._check_tokens(X)
         events = self._encode(X)
         if self.score_unk:
             return events, np.ones(len(events.outcome), dtype=bool)
@@ -331,9 +345,12 @@ class BaseLanguageModel(BaseEstimator):
         """
         check_is_fitted(self)
         X = check_corpus(X, estimator=self)
-        before = len(self._index) if self.mode == "sentence" else -1
-        history = np.full((len(X), self._order - 1), before, np.int32)
+        self._check_tokens(X)
+        history = np.full((len(X), self._order - 1), -1, np.int32)
         for row, tokens in enumerate(X):
+            if self.mode == "sentence":
+                first = len(tokens)
+                history[row, first : first + self._n_starts] = len(self._index)
             for k, token in enumerate(tokens[::-1][: self._order - 1]):
                 history[row, k] = self._index.get(token, UNK)
         return self._distribution(history)

@@ -56,8 +56,9 @@ class KneserNeyLM(BaseLanguageModel):
         + \frac{D\, N_{1+}(u \cdot)}{c(u \cdot)}\, p(w | u')
 
     where u' is u without its oldest word.  The highest order counts n-grams; lower
-    ones count the distinct words seen before an n-gram; the lowest is mixed with the
-    uniform distribution over all outcomes.  Distributions sum to 1 after every history.
+    ones count the distinct words seen before an n-gram, but n-grams that begin with a
+    start symbol keep their counts; the lowest is mixed with the uniform distribution
+    over all outcomes.  Distributions sum to 1 after every history.
 
     Parameters
     ----------
@@ -67,8 +68,12 @@ class KneserNeyLM(BaseLanguageModel):
         One discount D = n1/(n1 + 2 n2) per order (Kneser and Ney, 1995), or three for
         counts 1, 2 and above (Chen and Goodman, 1999).
     mode : {"stream", "sentence"}, default="stream"
-        "stream" runs the sentences together; "sentence" puts start symbols before
+        "stream" runs the sentences together; "sentence" puts a start symbol before
         each and predicts its end.
+    start_symbols : {"one", "full"}, default="one"
+        How many start symbols there are before a sentence, in sentence mode: one, so
+        that the first words have shorter histories, as in KenLM and SRILM, or as many
+        as the order asks for. Without effect for bigrams.
     min_count : int, default=2
         Words seen less often in training become the unknown word, which is then a
         word like the others.
@@ -111,6 +116,7 @@ class KneserNeyLM(BaseLanguageModel):
         **BaseLanguageModel._parameter_constraints,
         "order": [Interval(Integral, 1, 5, closed="both")],
         "discount": [StrOptions({"kn", "modified"})],
+        "start_symbols": [StrOptions({"one", "full"})],
     }
 
     def __init__(
@@ -119,6 +125,7 @@ class KneserNeyLM(BaseLanguageModel):
         *,
         discount="modified",
         mode="stream",
+        start_symbols="one",
         min_count=2,
         score_unk=False,
         unk_token="<unk>",
@@ -126,6 +133,7 @@ class KneserNeyLM(BaseLanguageModel):
         self.order = order
         self.discount = discount
         self.mode = mode
+        self.start_symbols = start_symbols
         self.min_count = min_count
         self.score_unk = score_unk
         self.unk_token = unk_token
@@ -133,6 +141,10 @@ class KneserNeyLM(BaseLanguageModel):
     @property
     def _order(self):
         return self.order
+
+    @property
+    def _n_starts(self):
+        return 1 if self.start_symbols == "one" else self.order
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, *, sample_weight=None):

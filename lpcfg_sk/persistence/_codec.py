@@ -73,6 +73,9 @@ _CLASSES = {cls.__name__: cls for cls in _ESTIMATORS} | {
 }
 _NAMES = {cls: name for name, cls in _CLASSES.items()}
 
+# What models did before they had a parameter, where that is not its default.
+_BEFORE = {KneserNeyLM: {"start_symbols": "full"}}
+
 # A cache folder is of no use on another machine, and joblib's caches are pickles: a
 # file must not be able to say where they are.
 _NOT_STORED = "memory"
@@ -423,11 +426,13 @@ class _Decoder:
 def _estimator_state(cls, state):
     """Parameters and fitted attributes, completed by parameters that were added later.
 
-    A parameter that the file does not know gets its default; one that this release
-    does not know is an error, and so is anything that would hide a method.
+    A parameter that the file does not know gets its default, or the value that stands
+    for what releases did before they had it; one that this release does not know is an
+    error, and so is anything that would hide a method.
     """
     parameters = inspect.signature(cls).parameters
     complete = {n: p.default for n, p in parameters.items() if p.default is not p.empty}
+    complete.update(_BEFORE.get(cls, {}))
     for name, value in state.items():
         fitted = name.endswith("_") or name.startswith("_")
         if name not in parameters and (not fitted or hasattr(cls, name)):

@@ -66,7 +66,8 @@ def _word_ids(state):
 
 
 def _states_of_words(state):
-    if "r_" not in state:
+    # A pivot learner keeps estimates of this name by nonterminal; no loop reads them.
+    if isinstance(state.get("r_", {}), dict):
         return True
     n, m = len(state["vocabulary_"]), state["m_"]
     contexts = n + (state["mode"] == "sentence") + 1

@@ -1,10 +1,11 @@
 """Provably correct learning by pivot features (Cohen and Collins, 2014)."""
 
+from lpcfg_sk.pivot._cca import CCA, cca
 from lpcfg_sk.pivot._decomposition import (
-    CCA,
+    AnchorDecomposition,
     PivotDecomposition,
+    anchor_decomposition,
     anchor_posteriors,
-    cca,
     conditional_means,
     pivot_decomposition,
 )
@@ -13,8 +14,10 @@ from lpcfg_sk.pivot._simplex import fast_anchor_words, simplex_least_squares
 
 __all__ = [
     "CCA",
+    "AnchorDecomposition",
     "PivotDecomposition",
     "PivotLPCFG",
+    "anchor_decomposition",
     "cca",
     "fast_anchor_words",
     "pivot_decomposition",

@@ -1,143 +1,65 @@
-"""Decomposition of a matrix of joint counts by pivots (figure 2 of the paper)."""
+"""Decomposition of a matrix of joint counts by pivots (section 5 of the paper)."""
 
+import warnings
 from dataclasses import dataclass
-from numbers import Integral
-from typing import NamedTuple
+from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
 
-from lpcfg_sk._kernels._aggregate import SparseRows, posterior_rows
-from lpcfg_sk._svd import leading_triplets
-from lpcfg_sk.pivot._simplex import fast_anchor_words, simplex_least_squares
+from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, validate_params
+from lpcfg_sk.exceptions import ConvergenceWarning
+from lpcfg_sk.pivot._cca import CCA, SVD_SOLVERS, cca, check_counts
+from lpcfg_sk.pivot._matching import match_states
+from lpcfg_sk.pivot._simplex import (
+    SOLVERS,
+    fast_anchor_words,
+    simplex_least_squares,
+)
 
-# Below this size LAPACK is both faster and exact to the last digits.
-_DENSE_SIZE = 400
-# Directions times size up to which ARPACK is the faster of the iterative solvers.
-_ARPACK_SIZE = 200_000
+_NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
+_CONSTRAINTS = {
+    "kappa": _NOT_NEGATIVE,
+    "solver": [StrOptions(SOLVERS)],
+    "solver_tol": _NOT_NEGATIVE,
+    "solver_max_iter": [Interval(Integral, 1, None, closed="left")],
+    "projection": [CCA, None],
+    "svd_solver": [StrOptions(SVD_SOLVERS)],
+    "n_jobs": N_JOBS,
+    "random_state": ["random_state"],
+}
 
 
-class CCA(NamedTuple):
-    """Projections found by canonical correlation analysis of a co-occurrence matrix.
+@dataclass(frozen=True)
+class AnchorDecomposition:
+    """Result of :func:`anchor_decomposition`.
 
     Attributes
     ----------
-    singular_values : ndarray of shape (n_components,)
-        Canonical correlations, in decreasing order (shrunk when ``kappa > 0``).
-    left : ndarray of shape (d, n_components)
-        Representation of each row symbol.
-    right : ndarray of shape (d', n_components)
-        Representation φ(g) of each column symbol.
+    pi : ndarray of shape (m,)
+        π(h).
+    r : ndarray of shape (d, m)
+        r(f | h): each column is a distribution over rows of Q.
+    posteriors : ndarray of shape (d, m)
+        q(h | f); zeros for rows without counts.
+    anchors : ndarray of int, shape (m,)
+        The pivot f of each state.
+    singular_values : ndarray of shape (m,)
+        Canonical correlations of the projection.
 
     Examples
     --------
-    >>> from lpcfg_sk.pivot import cca
-    >>> result = cca([[0.5, 0.1], [0.1, 0.5]], 2)
-    >>> result.truncate(1).left.shape
-    (2, 1)
+    >>> from lpcfg_sk.pivot import anchor_decomposition
+    >>> result = anchor_decomposition([[0.3, 0.0], [0.0, 0.7]], 2)
+    >>> sorted(result.pi.round(6).tolist())
+    [0.3, 0.7]
     """
 
+    pi: np.ndarray
+    r: np.ndarray
+    posteriors: np.ndarray
+    anchors: np.ndarray
     singular_values: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-
-    def truncate(self, n_components):
-        """Take the leading directions: one SVD serves all smaller sizes.
-
-        Parameters
-        ----------
-        n_components : int
-            How many.
-
-        Returns
-        -------
-        CCA
-            The same analysis with fewer columns.
-        """
-        return CCA(
-            self.singular_values[:n_components],
-            self.left[:, :n_components],
-            self.right[:, :n_components],
-        )
-
-
-def cca(Q, n_components, *, kappa=0.0, svd_solver="auto", random_state=None):
-    r"""Canonical correlation analysis of one-hot variables from their joint counts.
-
-    The rank-``n_components`` SVD of :math:`(D_1+κ)^{-1/2} Q (D_2+κ)^{-1/2}`, where
-    :math:`D_1` and :math:`D_2` hold the row and column sums of Q.
-
-    Parameters
-    ----------
-    Q : {ndarray, sparse matrix} of shape (d, d')
-        Non-negative co-occurrence counts or probabilities.
-    n_components : int
-        Number of directions wanted; fewer are returned when the rank is lower.
-    kappa : float, default=0.0
-        Added to the row and column sums, in the units of Q.  Without it every tiny
-        component of the co-occurrence graph has a correlation close to 1.
-    svd_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
-        "auto" takes LAPACK for small matrices, ARPACK for few directions of larger
-        ones, else randomized subspace iteration in single precision.
-    random_state : int, RandomState instance or None, default=None
-        Starting vectors of the iterative solvers.
-
-    Returns
-    -------
-    CCA
-        Singular values and the two scaled bases.
-
-    Examples
-    --------
-    >>> from lpcfg_sk.pivot import cca
-    >>> cca([[0.5, 0.0], [0.0, 0.5]], 2).singular_values
-    array([1., 1.])
-    """
-    Q = sparse.csr_array(Q, dtype=np.float64)
-    left_scale = _inverse_root(Q.sum(axis=1) + kappa)
-    right_scale = _inverse_root(Q.sum(axis=0) + kappa)
-    scaled = sparse.csr_array(
-        sparse.diags_array(left_scale) @ Q @ sparse.diags_array(right_scale)
-    )
-    size = min(Q.shape)
-    k = min(n_components, size)
-    if svd_solver == "auto":
-        if size <= max(_DENSE_SIZE, k + 1):
-            svd_solver = "dense"
-        else:
-            svd_solver = "arpack" if k * size <= _ARPACK_SIZE else "randomized"
-    elif svd_solver == "arpack" and k >= size:
-        svd_solver = "dense"
-    random_state = check_random_state(random_state)
-    if svd_solver == "dense":
-        U, S, Vt = leading_triplets(scaled.toarray(), k, "dense")
-    elif svd_solver == "arpack":
-        start = random_state.standard_normal(size)
-        U, S, Vt = leading_triplets(scaled, k, "arpack", start=start)
-    else:
-        U, S, Vt = leading_triplets(
-            scaled.astype(np.float32),
-            k,
-            "randomized",
-            random_state=random_state,
-            n_oversamples=max(32, k // 4),
-            n_iter=4,
-            power_iteration_normalizer="LU",
-        )
-    U, S, V = U[:, :k], S[:k], Vt[:k].T
-    rank = int(np.sum(S > S[:1] * size * np.finfo(U.dtype).eps))
-    return CCA(
-        S[:rank],
-        U[:, :rank] * left_scale[:, np.newaxis],
-        V[:, :rank] * right_scale[:, np.newaxis],
-    )
-
-
-def _inverse_root(degrees):
-    scale = np.zeros_like(degrees)
-    np.divide(1.0, np.sqrt(degrees), out=scale, where=degrees > 0)
-    return scale
 
 
 @dataclass(frozen=True)
@@ -224,6 +146,107 @@ def anchor_posteriors(points, counts, m, *, min_count=0.0, **least_squares):
     return posteriors, anchors
 
 
+@validate_params(
+    {**_CONSTRAINTS, "min_count": _NOT_NEGATIVE}, prefer_skip_nested_validation=True
+)
+def anchor_decomposition(
+    Q,
+    m,
+    *,
+    kappa=0.0,
+    min_count=0.0,
+    solver="pairwise",
+    solver_tol=1e-12,
+    solver_max_iter=1000,
+    projection=None,
+    svd_solver="auto",
+    n_jobs=None,
+    random_state=None,
+):
+    r"""Find π and r of :math:`Q_{f,g} = \sum_h π(h) r(f|h) s(g|h)` by pivot rows.
+
+    The algorithm of section 5.2 of Cohen and Collins (2014) for matrix decomposition
+    problem 2.  When each state h has a pivot row f (r(f|h) > 0 and r(f|h') = 0 for
+    all other h'), the columns s(·|h) are linearly independent, and Q is exact, then π
+    and r are recovered exactly, up to the order of the states.  Columns need no pivots.
+
+    Parameters
+    ----------
+    Q : {ndarray, sparse matrix} of shape (d, d')
+        Non-negative joint counts or probabilities.
+    m : int
+        Number of states.  Fewer come back where Q supports no more: with a lower
+        rank, or with fewer than m eligible pivots.
+    kappa : float, default=0.0
+        Added to the row and column sums in the CCA, in the units of Q.
+    min_count : float, default=0.0
+        Least row sum of a pivot row.
+    solver : {"pairwise", "frank-wolfe"}, default="pairwise"
+        Simplex-constrained least squares, see :func:`simplex_least_squares`.
+    solver_tol, solver_max_iter : float and int, default=1e-12 and 1000
+        Its stopping rule for each row.
+    projection : CCA, default=None
+        Result of :func:`cca` on the same Q with at least m directions.
+    svd_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
+        As in :func:`cca`.
+    n_jobs : int, default=None
+        Number of threads for the least squares.
+    random_state : int, RandomState instance or None, default=None
+        Starting vectors of the SVD.
+
+    Returns
+    -------
+    AnchorDecomposition
+        The model π, r, the posteriors q(h | f) and the pivots.
+
+    See Also
+    --------
+    pivot_decomposition : Finds s, too, where columns have pivots.
+
+    References
+    ----------
+    Cohen, S. B. and Collins, M. (2014). A provably correct learning algorithm for
+    latent-variable PCFGs. ACL.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lpcfg_sk.pivot import anchor_decomposition
+    >>> r = np.array([[0.5, 0.0], [0.0, 0.25], [0.5, 0.75]])
+    >>> s = np.array([[0.2, 0.6], [0.8, 0.4]])
+    >>> result = anchor_decomposition(r @ np.diag([0.3, 0.7]) @ s.T, 2)
+    >>> result.anchors
+    array([0, 1])
+    >>> bool(np.allclose(result.r, r))
+    True
+    """
+    Q, projection = _check_input(
+        Q, m, projection, kappa=kappa, svd_solver=svd_solver, random_state=random_state
+    )
+    counts = Q.sum(axis=1)
+    posteriors, anchors = anchor_posteriors(
+        conditional_means(Q, counts, projection.right),
+        counts,
+        m,
+        min_count=min_count,
+        solver=solver,
+        tol=solver_tol,
+        max_iter=solver_max_iter,
+        n_jobs=n_jobs,
+    )
+    pi, r = _invert(posteriors, counts)
+    return AnchorDecomposition(pi, r, posteriors, anchors, projection.singular_values)
+
+
+@validate_params(
+    {
+        **_CONSTRAINTS,
+        "min_count": [*_NOT_NEGATIVE, tuple, list, np.ndarray],
+        "tol": _NOT_NEGATIVE,
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+    },
+    prefer_skip_nested_validation=True,
+)
 def pivot_decomposition(
     Q,
     m,
@@ -233,8 +256,8 @@ def pivot_decomposition(
     solver="pairwise",
     solver_tol=1e-12,
     solver_max_iter=1000,
-    tol=1e-9,
-    max_iter=100,
+    tol=1e-6,
+    max_iter=2000,
     projection=None,
     svd_solver="auto",
     n_jobs=None,
@@ -265,11 +288,13 @@ def pivot_decomposition(
         Simplex-constrained least squares, see :func:`simplex_least_squares`.
     solver_tol, solver_max_iter : float and int, default=1e-12 and 1000
         Its stopping rule for each row.
-    tol : float, default=1e-9
+    tol : float, default=1e-6
         The permutation step (step 3) ends when more iterations could raise the mean
         log likelihood by no more than this.
-    max_iter : int, default=100
-        Largest number of EM iterations of the permutation step.
+    max_iter : int, default=2000
+        Largest number of EM iterations of the permutation step; a
+        :class:`~lpcfg_sk.exceptions.ConvergenceWarning` tells if they were too few. 0
+        returns the least-squares solution without iterations and without a warning.
     projection : CCA, default=None
         Result of :func:`cca` on the same Q with at least m directions, to share one
         SVD between several m.
@@ -313,15 +338,10 @@ def pivot_decomposition(
     >>> bool(np.allclose(result.s, s))
     True
     """
-    Q = _check_counts(Q)
-    if not isinstance(m, Integral) or m < 1:
-        raise ValueError(f"m must be a positive integer, got {m!r}")
-    row_min, column_min = np.broadcast_to(np.asarray(min_count, dtype=float), (2,))
-    if projection is None:
-        projection = cca(
-            Q, m, kappa=kappa, svd_solver=svd_solver, random_state=random_state
-        )
-    projection = projection.truncate(m)
+    Q, projection = _check_input(
+        Q, m, projection, kappa=kappa, svd_solver=svd_solver, random_state=random_state
+    )
+    row_min, column_min = _check_min_count(min_count)
     solve = {
         "solver": solver,
         "tol": solver_tol,
@@ -347,6 +367,14 @@ def pivot_decomposition(
     t, n_iter, gap = match_states(
         Q, row_posteriors, s, start, tol=tol, max_iter=max_iter
     )
+    if gap > tol and max_iter > 0:
+        warnings.warn(
+            f"the permutation step did not converge in {max_iter} iterations: more "
+            f"could raise the mean log likelihood by up to {gap:.1e}, above tol={tol}; "
+            "raise max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
     return PivotDecomposition(
         pi=pi,
         r=r,
@@ -360,6 +388,48 @@ def pivot_decomposition(
     )
 
 
+def _check_input(Q, m, projection, *, kappa, svd_solver, random_state):
+    """Return Q as CSR counts, and its projection onto m directions."""
+    Q = check_counts(Q)
+    if not isinstance(m, Integral) or m < 1:
+        raise ValueError(f"m must be a positive integer, got {m!r}")
+    if projection is None:
+        projection = cca(
+            Q, m, kappa=kappa, svd_solver=svd_solver, random_state=random_state
+        )
+        return Q, projection.truncate(m)
+    n_directions = len(projection.singular_values)
+    if n_directions < m:
+        raise ValueError(
+            f"projection has {n_directions} directions, and m={m} states need as many; "
+            f"make it by cca(Q, {m}), or lower m"
+        )
+    shapes = np.shape(projection.left), np.shape(projection.right)
+    expected = tuple((size, n_directions) for size in Q.shape)
+    if shapes != expected:
+        raise ValueError(
+            f"projection is one of another matrix: its sides have shapes {shapes}, "
+            f"those of Q would have {expected}"
+        )
+    if not all(np.isfinite(values).all() for values in projection):
+        raise ValueError("projection must hold finite numbers; it has NaN or infinity")
+    return Q, projection.truncate(m)
+
+
+def _check_min_count(min_count):
+    """Return the least sums of pivot rows and of pivot columns."""
+    try:
+        rows, columns = np.broadcast_to(np.asarray(min_count, dtype=float), (2,))
+    except ValueError as error:
+        raise ValueError(
+            "min_count must be a number or a pair (for rows, for columns), got "
+            f"{min_count!r}"
+        ) from error
+    if not (rows >= 0 and columns >= 0):
+        raise ValueError(f"min_count must not be negative or NaN, got {min_count!r}")
+    return rows, columns
+
+
 def conditional_means(Q, row_counts, projection):
     """Points E[φ(g) | f]: the rows of Q, normalised, times the projection."""
     points = np.asarray(Q @ projection, dtype=np.float64)
@@ -367,88 +437,8 @@ def conditional_means(Q, row_counts, projection):
     return points
 
 
-def match_states(Q, posteriors, s, start, *, tol, max_iter):
-    r"""Step 3 of figure 2: t(h'|h) that maximises eq. 3, by EM.
-
-    Parameters
-    ----------
-    Q : csr_array of shape (d, d')
-        Joint counts.
-    posteriors : ndarray of shape (d, m)
-        r(h | f).
-    s : ndarray of shape (d', m')
-        s(g | h').
-    start : ndarray of shape (m, m')
-        First guess of t.
-    tol, max_iter : float and int
-        As in :func:`pivot_decomposition`.
-
-    Returns
-    -------
-    t : ndarray of shape (m, m')
-        Rows sum to 1.
-    n_iter : int
-        Iterations done.
-    gap : float
-        Duality gap of the mean log likelihood at t, plus the fraction of events of
-        probability 0 (rounding leaves some in exact input).
-    """
-    s = np.ascontiguousarray(s)
-    ratio = np.empty(Q.nnz)
-    weighted = np.empty((Q.shape[0], s.shape[1]))
-    total = Q.sum()
-    row_counts = np.repeat(Q.sum(axis=1), np.diff(Q.indptr))
-    # no model of the columns given the row beats their relative frequencies
-    ceiling = (Q.data * np.log(Q.data / row_counts)).sum()
-
-    rows = SparseRows(Q.indptr, Q.indices, Q.data)
-
-    def expect(t):
-        log_likelihood, impossible = posterior_rows(
-            rows, posteriors @ t, s, False, ratio, weighted
-        )
-        gradient = posteriors.T @ weighted
-        counts = (t * gradient).sum(axis=1)
-        # t is optimal when no entry of a row has a gradient above the row's count
-        gap = np.maximum(gradient.max(axis=1) - counts, 0.0).sum()
-        gap = min(gap, abs(ceiling - log_likelihood))
-        return gradient, (gap + impossible) / total
-
-    t = start
-    gradient, gap = expect(t)
-    n_iter = 0
-    if gap > tol and max_iter > 0:
-        # zeros are absorbing in EM
-        t = 0.99 * start + 0.01 / start.shape[1]
-        gradient, gap = expect(t)
-        while gap > tol and n_iter < max_iter:
-            counts = t * gradient
-            norm = counts.sum(axis=1, keepdims=True)
-            t = np.divide(counts, norm, out=t.copy(), where=norm > 0)
-            n_iter += 1
-            gradient, gap = expect(t)
-    return t, n_iter, float(gap)
-
-
 def _invert(posteriors, counts):
     """π(h) and p(f | h) from q(h | f) and p(f)."""
     joint = posteriors * counts[:, None]
     mass = joint.sum(axis=0)
     return mass / counts.sum(), joint / mass
-
-
-def _check_counts(Q):
-    if not sparse.issparse(Q):
-        Q = np.asarray(Q)
-    if Q.ndim != 2 or not np.issubdtype(Q.dtype, np.number):
-        raise ValueError(
-            f"Q must be a matrix of joint counts, got shape {Q.shape}, dtype {Q.dtype}"
-        )
-    Q = sparse.csr_array(Q, dtype=np.float64)
-    Q.sum_duplicates()
-    Q.eliminate_zeros()
-    if not np.isfinite(Q.data).all() or (Q.data < 0).any():
-        raise ValueError("Q must hold finite non-negative counts; it has others")
-    if not Q.nnz:
-        raise ValueError("Q has no events: all its entries are zero")
-    return Q

@@ -1,9 +1,15 @@
 """Vertices of a convex hull, and points as convex combinations of them."""
 
+from numbers import Integral, Real
+
 import numpy as np
 
 from lpcfg_sk._kernels._pivot import frank_wolfe, pairwise
 from lpcfg_sk._parallel import map_chunks
+from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, validate_params
+
+#: Names of the solvers of the least squares.
+SOLVERS = {"pairwise", "frank-wolfe"}
 
 # Rows solved by one task.
 _CHUNK_ROWS = 2048
@@ -47,6 +53,8 @@ def fast_anchor_words(points, m, *, candidates=None, tol=1e-10):
     else:
         candidates = np.arange(len(points))[candidates]
     residual = np.array(points[candidates], dtype=np.float64, order="C")
+    if not np.isfinite(residual).all():
+        raise ValueError("points must hold finite numbers; they have NaN or infinity")
     if not len(residual) or m < 1:
         return candidates[:0]
     distances = np.einsum("ij,ij->i", residual, residual)
@@ -66,6 +74,15 @@ def fast_anchor_words(points, m, *, candidates=None, tol=1e-10):
     return candidates[picked]
 
 
+@validate_params(
+    {
+        "solver": [StrOptions(SOLVERS)],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": N_JOBS,
+    },
+    prefer_skip_nested_validation=True,
+)
 def simplex_least_squares(
     points, vertices, *, solver="pairwise", tol=1e-9, max_iter=100, n_jobs=None
 ):
@@ -110,6 +127,12 @@ def simplex_least_squares(
     """
     points = np.ascontiguousarray(points, dtype=np.float64)
     vertices = np.ascontiguousarray(vertices, dtype=np.float64)
+    for name, array in (("points", points), ("vertices", vertices)):
+        if array.ndim != 2 or not np.isfinite(array).all():
+            raise ValueError(
+                f"{name} must be a matrix of finite numbers, one row per point; got "
+                f"shape {array.shape}, or NaN or infinity in it"
+            )
     m = len(vertices)
     kernel = pairwise if solver == "pairwise" else frank_wolfe
     # On the simplex the origin is free; the mean vertex costs the fewest digits.

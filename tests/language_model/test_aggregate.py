@@ -1,4 +1,6 @@
+import importlib.util
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -260,6 +262,53 @@ def test_validation_fraction_refits_to_all(corpus, model):
     assert model.n_iter_ == chosen
 
 
+@pytest.mark.parametrize("validation_fraction", [None, 0.2])
+def test_the_best_of_several_starts_is_kept(corpus, model, validation_fraction):
+    # More states than there are classes: a start decides which are split.
+    options = {"prior": (0.1, 0.5), "validation_fraction": validation_fraction}
+    model.set_params(m=6, max_iter=500, tol=1e-5, **options)
+
+    def quality(fitted):
+        if validation_fraction is None:
+            return fitted.score(corpus)
+        return fitted.validation_scores_.max()
+
+    several = quality(clone(model).set_params(n_init=4).fit(corpus))
+    # The first of the starts is the only one of n_init=1.
+    one = quality(clone(model).fit(corpus))
+    assert several >= one - 1e-6
+    others = [
+        quality(clone(model).set_params(n_init=4, random_state=k).fit(corpus))
+        - quality(clone(model).set_params(random_state=k).fit(corpus))
+        for k in range(1, 4)
+    ]
+    assert min(others) > -1e-6
+    assert max(*others, several - one) > 1e-3
+
+
+def test_one_start_is_the_default_and_pivots_need_no_more(corpus, model):
+    model.set_params(init="pivot")
+    assert model.n_init == 1
+    one = clone(model).fit(corpus)
+    assert_array_equal(clone(model).set_params(n_init=3).fit(corpus).r_, one.r_)
+
+
+def test_one_document_can_be_held_out_in_part(corpus, model):
+    document = [token for sentence in corpus for token in sentence]
+    fitted = clone(model).fit([document])
+    assert fitted.validation_scores_ is not None
+    assert fitted.n_iter_ == int(np.argmax(fitted.validation_scores_))
+    # The same tokens are held out as of many short sentences, and all are learnt from.
+    cut = len(document) - round(0.1 * len(document))
+    chosen = clone(model).fit([document[:cut]], X_val=[document[cut:]])
+    assert_array_equal(fitted.validation_scores_, chosen.validation_scores_)
+    assert fitted.unigram_.shape == (len(set(document)) + 1,)
+    two = clone(model).fit([document[:-5], document[-5:]])
+    assert_array_equal(two.validation_scores_, fitted.validation_scores_)
+    # Too little to hold anything out.
+    assert clone(model).set_params(m=1).fit([["a", "b"]]).validation_scores_ is None
+
+
 def test_sklearn_manners(corpus, model):
     model.set_params(init="pivot").fit(corpus)
     assert pickle.loads(pickle.dumps(model)).score(corpus) == model.score(corpus)
@@ -304,6 +353,24 @@ def test_other_errors(corpus, model):
     model.set_params(mode="stream", min_count=2).fit(corpus)
     with pytest.raises(ValueError, match="no token to score"):
         model.score([["never", "seen"]])
+
+
+def test_the_benchmark_tells_what_did_not_converge(corpus, tmp_path, monkeypatch):
+    path = Path(__file__).parents[2] / "benchmarks" / "table2.py"
+    spec = importlib.util.spec_from_file_location("table2", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    (tmp_path / "brown").mkdir()
+    text = "".join(" ".join(sentence) + "\n" for sentence in corpus)
+    (tmp_path / "brown" / "train.txt").write_text(text)
+    # The second half of dev begins after 100,000 tokens.
+    (tmp_path / "brown" / "dev.txt").write_text(text * 45)
+    monkeypatch.setattr("sys.argv", ["table2", "--data", str(tmp_path), "--m", "2"])
+    # Warnings are errors here: by its own settings everything converges.
+    benchmark.main()
+    monkeypatch.setattr(benchmark, "MODELS", {"EM": {"max_iter": 1}})
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1"):
+        benchmark.main()
 
 
 def test_tokens_named_like_the_unknown_word(model):

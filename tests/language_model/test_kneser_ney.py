@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from lpcfg_sk.language_model import KneserNeyLM
+from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM
 from tests.reference import language_model as reference
 from tests.tolerances import EXACT
 
@@ -66,6 +66,59 @@ def test_scores_agree_with_distributions(seed, mode):
     rows = model.predict_proba([sentence[:i] for i in range(len(outcomes))])
     expected = np.log(rows[np.arange(len(index)), index]).sum()
     assert_allclose(model.score_samples([sentence]), [expected], rtol=EXACT)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_sentences_have_the_probabilities_of_kenlm(seed, order):
+    rng = np.random.default_rng(seed)
+    X = text(rng, 1500, 400)
+    test = text(rng, 12, 400)
+    log_prob = reference.kneser_ney_of_sentences(X, order)
+    model = KneserNeyLM(order, mode="sentence", min_count=1).fit(X)
+    known = set(model.vocabulary_)
+    test = [[word for word in sentence if word in known] for sentence in test]
+    expected = [log_prob(sentence) for sentence in test]
+    assert_allclose(model.score_samples(test), expected, rtol=1e-9)
+
+
+def test_sentences_can_have_as_many_starts_as_the_order_asks_for(seed):
+    X = text(np.random.default_rng(seed), 100, 20)
+    one, full = (
+        KneserNeyLM(3, mode="sentence", min_count=1, start_symbols=start).fit(X)
+        for start in ("one", "full")
+    )
+    assert abs(one.score(X) - full.score(X)) > 1e-6
+    proba = full.predict_proba([[], ["w0"], ["w0", "w1"]])
+    assert_allclose(proba.sum(axis=1), 1.0, rtol=EXACT)
+    # With one start the first word has the distribution of a bigram model.
+    two, all_two = (
+        KneserNeyLM(2, mode="sentence", min_count=1, start_symbols=start).fit(X)
+        for start in ("one", "full")
+    )
+    assert two.score(X) == all_two.score(X)
+    assert np.abs(one.predict_proba([[]]) - full.predict_proba([[]])).max() > 1e-6
+
+
+@pytest.mark.parametrize("token", ["<s>", "</s>"])
+def test_start_and_end_tokens_are_refused_alike(token):
+    X = [["a", "b"], ["b", "a"]] * 3
+    bad = [["a"], ["b", token]]
+    model = KneserNeyLM(3, mode="sentence", min_count=1).fit(X)
+    for method in (
+        KneserNeyLM(mode="sentence").fit,
+        AggregateMarkovLM(2, mode="sentence").fit,
+        model.score,
+        model.score_samples,
+        model.perplexity,
+        model.predict_proba,
+        model.event_report,
+        model.scored_tokens,
+    ):
+        with pytest.raises(ValueError, match=f"sentence 1 contains '{token}'"):
+            method(bad)
+    # A stream has no symbols of its own.
+    stream = KneserNeyLM(min_count=1).fit([["a", token, "b", token]])
+    assert token in stream.vocabulary_
 
 
 def test_sentence_starts_keep_their_counts():

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import lpcfg_sk
-from lpcfg_sk import RareWords, SpectralLPCFG, load, make_parser, save
+from lpcfg_sk import KneserNeyLM, RareWords, SpectralLPCFG, load, make_parser, save
 from tests.persistence import models
 from tests.tolerances import ITERATIVE
 
@@ -114,6 +114,22 @@ def test_later_parameters_get_their_defaults_and_unknown_ones_are_refused(tmp_pa
         save_arrays(path, "estimator", 1, changed, arrays)
         with pytest.raises(ValueError, match=f"no parameter '{name}'"):
             load(path)
+
+
+def test_sentence_models_of_earlier_files_keep_their_start_symbols(tmp_path):
+    from lpcfg_sk._files import load_arrays, save_arrays
+
+    sentences = [["a", "b", "c"], ["b", "a"], ["a", "a", "b"]] * 4
+    model = KneserNeyLM(3, mode="sentence", start_symbols="full").fit(sentences)
+    path = tmp_path / "model"
+    save(model, path)
+    _, data, arrays = load_arrays(path, "estimator", 1)
+    # Earlier releases had no such parameter, and padded to the full order.
+    del data["state"]["start_symbols"]
+    save_arrays(path, "estimator", 1, data, arrays)
+    assert load(path).score(sentences) == model.score(sentences)
+    one = KneserNeyLM(3, mode="sentence").fit(sentences)
+    assert one.score(sentences) != model.score(sentences)
 
 
 def test_required_parameters_must_be_there(tmp_path):

@@ -3,8 +3,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from lpcfg_sk.pivot import cca, fast_anchor_words, pivot_decomposition
-from lpcfg_sk.pivot._decomposition import match_states
+from lpcfg_sk.exceptions import ConvergenceWarning
+from lpcfg_sk.pivot import (
+    anchor_decomposition,
+    cca,
+    fast_anchor_words,
+    pivot_decomposition,
+    simplex_least_squares,
+)
+from lpcfg_sk.pivot._matching import match_states
 from tests.reference.pivot import best_order, separable
 from tests.tolerances import EXACT
 
@@ -50,7 +57,7 @@ def test_error_falls_with_the_sample(seed):
     errors = []
     for size in (10**4, 10**6, 10**8):
         counts = rng.multinomial(size, Q.ravel()).reshape(Q.shape)
-        result = pivot_decomposition(counts, 4, max_iter=300)
+        result = pivot_decomposition(counts, 4)
         order = best_order(result.r, r)
         errors.append(
             np.abs(result.r - r[:, order]).sum() + np.abs(result.s - s[:, order]).sum()
@@ -59,6 +66,7 @@ def test_error_falls_with_the_sample(seed):
     assert errors[2] < errors[1] / 3
 
 
+@pytest.mark.filterwarnings("ignore:the permutation step did not converge")
 @pytest.mark.slow_without_jit
 def test_a_large_sparse_matrix_stays_sparse(seed):
     rng = np.random.default_rng(seed)
@@ -187,6 +195,92 @@ def test_matching_never_loses_likelihood(seed):
 def test_bad_matrices_are_named(Q, message):
     with pytest.raises(ValueError, match=message):
         pivot_decomposition(Q, 1)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"solver": "pairwize"}, "solver"),
+        ({"svd_solver": "lapack"}, "svd_solver"),
+        ({"projection": cca(np.eye(3), 1)}, r"has 1 directions, and m=3"),
+        ({"projection": cca(np.eye(4), 3)}, "another matrix"),
+        ({"projection": cca(np.eye(3), 3)._replace(left=np.eye(3) * np.nan)}, "finite"),
+        ({"kappa": -1.0}, "kappa"),
+        ({"min_count": -1.0}, "min_count"),
+        ({"solver_tol": np.nan}, "solver_tol"),
+        ({"solver_max_iter": 0}, "solver_max_iter"),
+        ({"n_jobs": 0}, "n_jobs"),
+    ],
+)
+@pytest.mark.parametrize("decompose", [pivot_decomposition, anchor_decomposition])
+def test_bad_settings_of_decompositions_are_named(decompose, options, message):
+    with pytest.raises(ValueError, match=message):
+        decompose(np.eye(3), 3, **options)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"tol": -1.0}, "tol"),
+        ({"max_iter": -1}, "max_iter"),
+        ({"min_count": (1.0, -1.0)}, "negative"),
+        ({"min_count": (1.0, 2.0, 3.0)}, "pair"),
+    ],
+)
+def test_bad_settings_of_both_sides_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        pivot_decomposition(np.eye(3), 3, **options)
+
+
+def test_bad_numbers_are_refused_by_every_step():
+    for Q in (-np.eye(2), np.eye(2) * np.nan, np.zeros((2, 2))):
+        with pytest.raises(ValueError, match="Q "):
+            cca(Q, 2)
+        with pytest.raises(ValueError, match="Q "):
+            anchor_decomposition(Q, 2)
+    with pytest.raises(ValueError, match="svd_solver"):
+        cca(np.eye(2), 2, svd_solver="lapack")
+    bad = np.array([[1.0, np.nan], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="points must hold finite"):
+        fast_anchor_words(bad, 2)
+    with pytest.raises(ValueError, match="points"):
+        simplex_least_squares(bad, np.eye(2))
+    with pytest.raises(ValueError, match="vertices"):
+        simplex_least_squares(np.eye(2), bad)
+    with pytest.raises(ValueError, match="solver"):
+        simplex_least_squares(np.eye(2), np.eye(2), solver="pairwize")
+
+
+def test_too_few_iterations_of_the_permutation_step_are_told(seed):
+    rng = np.random.default_rng(seed)
+    pi, r, s = separable(rng, 4, 20, 20, mass=1.0)
+    counts = rng.multinomial(10**4, (r @ np.diag(pi) @ s.T).ravel()).reshape(20, 20)
+    with pytest.warns(ConvergenceWarning, match="did not converge in 3 iterations"):
+        result = pivot_decomposition(counts, 4, max_iter=3)
+    assert result.n_iter == 3
+    assert result.gap > 1e-6
+    # To take no step is a choice, not a failure; by default there are enough.
+    assert pivot_decomposition(counts, 4, max_iter=0).n_iter == 0
+    assert pivot_decomposition(counts, 4).gap <= 1e-6
+
+
+@pytest.mark.parametrize("sparse_input", [False, True])
+def test_half_the_model_needs_pivots_of_rows_only(seed, sparse_input):
+    # Matrix decomposition problem 2: no column belongs to one state.
+    rng = np.random.default_rng(seed)
+    pi, r, _ = separable(rng, 4, 30, 25)
+    s = rng.dirichlet(np.ones(25), 4).T
+    assert s.min() > 0
+    Q = r @ np.diag(pi) @ s.T
+    result = anchor_decomposition(sparse.csr_array(Q) if sparse_input else Q, 4)
+    order = best_order(result.r, r)
+    assert_allclose(result.r, r[:, order], atol=1e-10)
+    assert_allclose(result.pi, pi[order], atol=1e-10)
+    assert_array_equal(result.anchors, order)
+    joint = result.pi * result.r
+    assert_allclose(result.posteriors, joint / joint.sum(axis=1)[:, None], atol=1e-9)
+    both = pivot_decomposition(Q, 4, max_iter=0)
+    assert_array_equal(both.r, anchor_decomposition(Q, 4).r)
 
 
 @pytest.mark.parametrize("m", [0, 2.5, "two"])

@@ -34,6 +34,8 @@ EXACT_SETTINGS = {
     "tol": 1e-14,
     "max_iter": 5000,
     "matching_max_iter": 2000,
+    "solver_tol": 1e-14,
+    "solver_max_iter": 10000,
 }
 
 
@@ -50,6 +52,45 @@ def finite():
     trees = InsideFeatures([inside_tree]).fit_transform(Treebank(trees))
     trees = OutsideFeatures([outside_tree]).fit_transform(trees)
     return grammar, trees, probabilities
+
+
+def first_word(node):
+    return f"{node.label} {node.words[node.start]}"
+
+
+def last_word(node):
+    return f"{node.label} {node.words[node.stop - 1]}"
+
+
+def next_word(node):
+    """Silent at the end of a sentence."""
+    return node.words[node.stop] if node.stop < len(node.words) else None
+
+
+def place(node):
+    return f"{node.label} {node.start} {len(node.words)}"
+
+
+def some_words(node):
+    """Nothing, one feature or two, which the state and the words decide."""
+    if node.words[node.start] == "b2":
+        return None
+    return [f"{node.label} {w}" for w in set(node.words[node.start : node.stop])]
+
+
+TEMPLATES = {
+    "one": ([inside_tree], [outside_tree]),
+    "three": ([inside_tree, first_word, last_word], [outside_tree, place, place]),
+    "silent": ([inside_tree, some_words], [outside_tree, next_word, place]),
+}
+
+
+def finite_with(templates):
+    """All trees of the finite grammar with some features, and their probabilities."""
+    trees, probabilities = finite_trees(finite_grammar())
+    inside, outside = TEMPLATES[templates]
+    trees = InsideFeatures(inside).fit_transform(Treebank(trees))
+    return OutsideFeatures(outside).fit_transform(trees), probabilities
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +147,97 @@ def test_exact_moments_give_the_exact_grammar(finite):
     assert pi < 1e-8
 
 
+@pytest.mark.parametrize("templates", TEMPLATES)
+def test_the_sum_is_consistent_for_any_number_of_features(templates):
+    trees, probabilities = finite_with(templates)
+    model = PivotLPCFG(2, objective="sum", **EXACT_SETTINGS)
+    model.fit(trees, sample_weight=probabilities)
+    assert model.converged_
+    error = np.abs(np.exp(model.score_samples(trees)) - probabilities).sum()
+    assert error <= 1e-9
+    t, q, pi = errors(model.grammar_, finite_grammar())
+    assert max(t, q, pi) < 1e-8
+    # The product is not, unless there is one feature on each side.
+    model.set_params(objective="product").fit(trees, sample_weight=probabilities)
+    error = np.abs(np.exp(model.score_samples(trees)) - probabilities).sum()
+    assert (error <= 1e-9) == (templates == "one")
+
+
+def test_default_iterations_depend_on_the_objective(sampled):
+    for objective, expected in (("product", 3), ("sum", 10)):
+        model = PivotLPCFG(2, objective=objective, tol=0.0).fit(sampled)
+        assert model.n_iter_ == expected
+    assert PivotLPCFG(2, max_iter=1, tol=0.0).fit(sampled).n_iter_ == 1
+
+
+def test_a_small_tol_does_not_change_the_least_squares():
+    # Of 4 states the points are far from exact: steps of the solver can be seen.
+    X = make_parser(PivotLPCFG())[:-1].fit_transform(load_toy(100))
+    settings = {"anchor_min_count": 5, "solver": "frank-wolfe", "matching_max_iter": 0}
+    r = [
+        PivotLPCFG(4, tol=tol, max_iter=1, **settings).fit(X).r_["NP"].toarray()
+        for tol in (1e-6, 1e-9)
+    ]
+    assert_array_equal(*r)
+    more = PivotLPCFG(4, max_iter=1, solver_max_iter=2000, **settings).fit(X)
+    assert np.abs(more.r_["NP"].toarray() - r[0]).max() > 0
+
+
+@pytest.mark.parametrize("objective", ["sum", "product"])
+def test_what_the_decomposition_found_is_kept(objective):
+    grammar = finite_grammar()
+    trees, probabilities = finite_with("three" if objective == "sum" else "one")
+    model = PivotLPCFG(2, objective=objective, **EXACT_SETTINGS)
+    model.fit(trees, sample_weight=probabilities)
+    n_templates = 3 if objective == "sum" else 1
+    names = trees.block_names["inside"]
+    found = {names[f]: model.r_["B"].toarray()[:, f] for f in range(len(names))}
+    order = np.argsort(-found["inside:inside_tree=B b0"])
+    for word in ("b0", "b1", "b2"):
+        vector = found[f"inside:inside_tree=B {word}"][order]
+        assert_allclose(vector, grammar["lexical"]["B", word], atol=1e-9)
+    for a, m in model.m_.items():
+        assert model.r_[a].shape == (m, trees.blocks["inside"].shape[1])
+        assert model.s_[a].shape == (m, trees.blocks["outside"].shape[1])
+        assert_allclose(model.r_[a].sum(axis=1), n_templates, rtol=1e-9)
+        assert_allclose(model.s_[a].sum(axis=1), n_templates, rtol=1e-9)
+        assert_allclose(model.state_probabilities_[a].sum(), 1.0, rtol=1e-9)
+        assert len(model.outside_pivots_[a]) == len(model.pivots_[a])
+    # Pivots of B are b0 and b1, with probabilities 0.5 and 0.3.
+    assert_allclose(model.alpha_["B"], 0.3, rtol=1e-9)
+    assert 0 < model.beta_["B"] < 1
+    # An outside pivot occurs with its state only.
+    outside = trees.block_names["outside"]
+    columns = {outside[g]: g for g in range(len(outside))}
+    for a in "ABC":
+        s = model.s_[a].toarray()
+        for h, pivot in enumerate(model.outside_pivots_[a]):
+            assert s[h, columns[pivot]] >= model.beta_[a] * (1 - 1e-9)
+            assert s[1 - h, columns[pivot]] < 1e-9
+    assert all(0 < value <= 1 for value in model.concavity_.values())
+    # Two states b0 … b2 with r̂ above: the information by its definition.
+    if objective == "product":
+        pi = model.state_probabilities_["B"]
+        r = model.r_["B"].toarray()
+        r = r[:, r.sum(axis=0) > 0]
+        matrix = np.sqrt(np.outer(pi, pi)) * ((r / (pi @ r)) @ r.T)
+        inside = np.linalg.eigvalsh(matrix)[0]
+        assert model.concavity_["B"] <= inside * (1 + 1e-9)
+
+
+def test_collapsed_states_are_told(finite):
+    _, trees, probabilities = finite
+    settings = {**EXACT_SETTINGS, "max_iter": 3, "matching_max_iter": 3}
+    # So many pseudo-counts leave nothing of the features.
+    settings["prior"] = 1e9
+    with pytest.warns(
+        UserWarning, match=r"states of 3 nonterminals collapse \(A, B, C"
+    ):
+        model = PivotLPCFG(2, **settings).fit(trees, sample_weight=probabilities)
+    assert max(model.concavity_[a] for a in "ABC") < 1e-8
+    assert model.concavity_["S"] == 1.0
+
+
 def test_states_have_the_names_of_their_pivots(finite):
     _, trees, probabilities = finite
     model = PivotLPCFG(2, **EXACT_SETTINGS).fit(trees, sample_weight=probabilities)
@@ -140,9 +272,10 @@ def test_error_falls_with_the_sample(finite, seed):
         assert small < middle / 4
 
 
+@pytest.mark.parametrize("objective", ["sum", "product"])
 @pytest.mark.parametrize("m", [1, 3, {"B": 2}, lambda a, n: 2 if n > 300 else 1])
-def test_parameters_are_probabilities(sampled, m):
-    model = PivotLPCFG(m).fit(sampled)
+def test_parameters_are_probabilities(sampled, m, objective):
+    model = PivotLPCFG(m, objective=objective).fit(sampled)
     grammar = model.grammar_
     for values in (grammar.arrays.binary, grammar.arrays.lexical, grammar.arrays.root):
         assert np.isfinite(values).all()
@@ -191,19 +324,22 @@ def test_em_in_a_pipeline_gets_the_features_of_its_start():
     assert "inside" not in make_parser(EMLPCFG()).named_steps
 
 
-def test_n_jobs_does_not_change_a_bit(sampled):
-    one = PivotLPCFG(2).fit(sampled).grammar_.arrays
-    two = PivotLPCFG(2, n_jobs=2).fit(sampled).grammar_.arrays
+@pytest.mark.parametrize("objective", ["sum", "product"])
+def test_n_jobs_does_not_change_a_bit(sampled, objective, monkeypatch):
+    monkeypatch.setattr("lpcfg_sk.pivot._rule_counts._CHUNK_PRODUCTS", 10)
+    one = PivotLPCFG(2, objective=objective).fit(sampled).grammar_.arrays
+    two = PivotLPCFG(2, objective=objective, n_jobs=2).fit(sampled).grammar_.arrays
     for a, b in zip(one, two, strict=True):
         assert_array_equal(a, b)
 
 
-def test_weights_repeat_trees(sampled):
+@pytest.mark.parametrize("objective", ["sum", "product"])
+def test_weights_repeat_trees(sampled, objective):
     trees = sampled[:60]
     weight = 1 + np.arange(60) % 3
     repeated = trees[np.repeat(np.arange(60), weight)]
-    one = PivotLPCFG(2).fit(trees, sample_weight=weight)
-    two = PivotLPCFG(2).fit(repeated)
+    one = PivotLPCFG(2, objective=objective).fit(trees, sample_weight=weight)
+    two = PivotLPCFG(2, objective=objective).fit(repeated)
     assert_allclose(one.score_samples(trees), two.score_samples(trees), rtol=1e-6)
 
 
@@ -223,8 +359,9 @@ def test_contradicting_features_are_no_problem():
     trees = ["(S (A x) (B y))", "(S (A y) (B x))", "(S (A x) (S (A z) (B y)))"] * 5
     X = with_features(trees)
     settings = {**EXACT_SETTINGS, "max_iter": 20, "tempering": 0.0}
-    model = PivotLPCFG(4, **settings).fit(X)
-    assert np.isfinite(model.score_samples(X)).all()
+    for objective in ("sum", "product"):
+        model = PivotLPCFG(4, objective=objective, **settings).fit(X)
+        assert np.isfinite(model.score_samples(X)).all()
 
 
 def test_features_are_asked_for():
@@ -240,14 +377,17 @@ def shards(folder, n_trees=80):
 
 
 @pytest.mark.slow_without_jit
+@pytest.mark.parametrize("objective", ["sum", "product"])
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_shards_are_never_loaded_and_give_the_same_bits(tmp_path, monkeypatch, n_jobs):
+def test_shards_are_never_loaded_and_give_the_same_bits(
+    tmp_path, monkeypatch, n_jobs, objective
+):
     trees, X = shards(tmp_path)
-    whole = make_parser(PivotLPCFG(3)).fit(trees)[-1]
+    whole = make_parser(PivotLPCFG(3, objective=objective)).fit(trees)[-1]
     monkeypatch.setattr(ShardedTreebank, "load", None)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    parts = make_parser(PivotLPCFG(3, n_jobs=n_jobs)).fit(X)[-1]
+    parts = make_parser(PivotLPCFG(3, objective=objective, n_jobs=n_jobs)).fit(X)[-1]
     assert list((tmp_path / "temporary").iterdir()) == []
     assert parts.m_ == whole.m_
     assert max(parts.m_.values()) == 3
@@ -265,7 +405,7 @@ def test_shards_are_never_loaded_and_give_the_same_bits(tmp_path, monkeypatch, n
 def test_chunks_of_memory_and_blocks_of_leaves(sampled, monkeypatch):
     whole = PivotLPCFG(2).fit(sampled)
     monkeypatch.setattr("lpcfg_sk.treebank._treebank._CHUNK_SIZE", 500)
-    monkeypatch.setattr("lpcfg_sk.pivot._node_states._BLOCK_LEAVES", 100)
+    monkeypatch.setattr("lpcfg_sk.pivot._rule_counts._BLOCK_LEAVES", 100)
     assert len(sampled.chunk_offsets) > 3
     parts = PivotLPCFG(2).fit(sampled)
     assert parts.pivots_ == whole.pivots_
@@ -291,6 +431,18 @@ CHECKS = dict(
 @pytest.mark.parametrize("name", CHECKS)
 def test_common_checks(name):
     CHECKS[name]()
+
+
+@pytest.mark.slow
+def test_the_sum_takes_no_more_than_three_times_the_product(wsj_train):
+    X = make_parser(PivotLPCFG())[:-1].fit_transform(wsj_train)
+    seconds = {}
+    for objective in ("product", "sum"):
+        PivotLPCFG(2, objective=objective).fit(X[:100])
+        begin = time.process_time()
+        PivotLPCFG(8, objective=objective).fit(X)
+        seconds[objective] = time.process_time() - begin
+    assert seconds["sum"] <= 3 * seconds["product"]
 
 
 @pytest.mark.slow

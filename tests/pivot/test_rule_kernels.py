@@ -1,9 +1,12 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from lpcfg_sk._kernels._pivot import rule_gradient, rule_mixture
-from tests.reference.pivot import step_two_update
+from lpcfg_sk._kernels._pivot_sum import FeatureRows, feature_gradient
+from tests.reference.pivot import combination_gradient, step_two_update
 from tests.tolerances import EXACT
 
 
@@ -84,6 +87,72 @@ def test_impossible_events_are_left_out():
     t, n_iter, _ = rule_mixture(outside[1:2], one[:1], one[:1], one[0], start, 0.0, 5)
     assert n_iter == 0
     assert_array_equal(t, start)
+
+
+def test_an_event_that_the_start_excludes_is_no_optimum():
+    outside, one = np.eye(2), np.ones((2, 1))
+    start = np.array([[1.0], [0.0]])
+    t, _, gap = rule_mixture(outside, one, one, np.ones(2), start, 1e-9, 100)
+    assert_array_equal(t, start)
+    assert gap == np.inf
+    # Its weight decides, not its being there.
+    weight = np.array([1.0, 0.0])
+    assert rule_mixture(outside, one, one, weight, start, 1e-9, 100)[2] <= 1e-9
+    both = np.full((2, 1), 0.5)
+    t, _, gap = rule_mixture(outside, one, one, np.ones(2), both, 1e-9, 100)
+    assert_array_equal(t, both)
+    assert gap <= 1e-9
+
+
+def some_features(rng, n_events, m, most):
+    """Up to `most` features for each event, as rows and as lists of vectors."""
+    vectors = rng.random((7, m))
+    lengths = rng.integers(0, most + 1, n_events)
+    indptr = np.append(0, np.cumsum(lengths))
+    indices = rng.integers(7, size=indptr[-1]).astype(np.int32)
+    for array in (vectors, indptr, indices):
+        array.flags.writeable = False
+    lists = [vectors[indices[a:b]] for a, b in pairwise(indptr)]
+    return FeatureRows(indptr, indices, vectors), lists
+
+
+@pytest.mark.slow_without_jit
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 4), (4, 1, 2)])
+@pytest.mark.parametrize("most", [3, 200])
+def test_combinations_of_features_agree_with_their_loop(seed, shape, most):
+    rng = np.random.default_rng(seed)
+    # Some events have no feature, some more right ones than a block holds.
+    sizes = (2, 2, most)
+    n_events = 60 if most < 100 else 3
+    rows, lists = zip(
+        *(
+            some_features(rng, n_events, m, k)
+            for m, k in zip(shape, sizes, strict=True)
+        ),
+        strict=True,
+    )
+    weight = rng.random(n_events)
+    t = rng.dirichlet(np.ones(np.prod(shape))).reshape(-1, shape[2])
+    gradient = np.empty_like(t)
+    mass, blocked = feature_gradient(*rows, weight, t, gradient)
+    expected, _, expected_mass = combination_gradient(t.reshape(shape), *lists, weight)
+    assert_allclose(gradient.ravel(), expected.ravel(), rtol=1e-10)
+    assert_allclose(mass, expected_mass, rtol=EXACT)
+    assert blocked == 0.0
+
+
+def test_combinations_that_t_excludes_are_counted():
+    one = FeatureRows(np.arange(3), np.zeros(2, np.int32), np.ones((1, 1)))
+    outside = FeatureRows(
+        np.array([0, 2, 3]),
+        np.array([0, 1, 2], np.int32),
+        np.array([[1.0, 0], [0, 1], [0, 0]]),
+    )
+    gradient = np.empty((2, 1))
+    t = np.array([[1.0], [0.0]])
+    mass, blocked = feature_gradient(outside, one, one, np.array([3.0, 5]), t, gradient)
+    # The last feature has no state at all.
+    assert (mass, blocked) == (3.0, 3.0)
 
 
 def test_read_only_input(events):

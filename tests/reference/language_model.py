@@ -57,3 +57,58 @@ def kneser_ney(tokens, order, discounts, vocabulary):
         return own / total + removed / total * lower
 
     return proba
+
+
+def kneser_ney_of_sentences(X, order):
+    """Modified Kneser-Ney p(word, history) of sentences, from its definition.
+
+    As Chen and Goodman (1999) and Heafield et al. (2013) have it: one start symbol
+    before a sentence and one end symbol after it. N-grams of the highest order, and
+    those that begin with the start symbol, have their counts, all others the number of
+    distinct words before them. Unigrams are mixed with the uniform distribution.
+    """
+    counts = defaultdict(Counter)
+    before = defaultdict(set)
+    outcomes = {"<unk>"}
+    for sentence in X:
+        padded = ["<s>", *sentence, "</s>"]
+        outcomes.update(padded[1:])
+        for i in range(1, len(padded)):
+            for n in range(1, min(order, i + 1) + 1):
+                gram = tuple(padded[i - n + 1 : i + 1])
+                counts[n][gram] += 1
+                if i - n >= 0:
+                    before[gram].add(padded[i - n])
+    adjusted, discounts = {}, {}
+    for n in range(1, order + 1):
+        adjusted[n] = {
+            gram: count if n == order or gram[0] == "<s>" else len(before[gram])
+            for gram, count in counts[n].items()
+        }
+        n1, n2, n3, n4 = (
+            sum(c == k for c in adjusted[n].values()) for k in (1, 2, 3, 4)
+        )
+        y = n1 / (n1 + 2 * n2)
+        discounts[n] = [1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3]
+
+    def proba(word, history):
+        history = tuple(history)
+        n = len(history) + 1
+        lower = proba(word, history[1:]) if history else 1.0 / len(outcomes)
+        followed = {g: c for g, c in adjusted[n].items() if g[:-1] == history}
+        if not followed:
+            return lower
+        total = sum(followed.values())
+        removed = sum(discounts[n][min(c, 3) - 1] for c in followed.values())
+        count = followed.get((*history, word), 0)
+        own = count - discounts[n][min(count, 3) - 1] if count else 0.0
+        return (own + removed * lower) / total
+
+    def log_prob(sentence):
+        padded = ["<s>", *sentence, "</s>"]
+        return sum(
+            np.log(proba(padded[i], padded[max(0, i - order + 1) : i]))
+            for i in range(1, len(padded))
+        )
+
+    return log_prob

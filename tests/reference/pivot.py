@@ -63,6 +63,24 @@ def step_two_update(t, s, left, right):
     return new / len(s), log_likelihood / len(s)
 
 
+def combination_gradient(t, outside, left, right, weight):
+    """Gradient of the objective of section 6.2, its value and number of combinations.
+
+    Events are lists of feature vectors; t has three axes.
+    """
+    gradient, value, mass = np.zeros_like(t), 0.0, 0.0
+    for g, f2, f3, w in zip(outside, left, right, weight, strict=True):
+        for s, r, r2 in product(g, f2, f3):
+            joint = np.zeros_like(t)
+            for h1, h2, h3 in product(*map(range, t.shape)):
+                joint[h1, h2, h3] = s[h1] * r[h2] * r2[h3]
+            total = (t * joint).sum()
+            gradient += w * joint / total
+            value += w * np.log(total)
+            mass += w
+    return gradient, value, mass
+
+
 def finite_grammar():
     """Parameters of an L-PCFG with finitely many trees whose states have pivots.
 
