@@ -9,6 +9,7 @@ from lpcfg_sk._kernels import _chart_inside as kernel
 from lpcfg_sk._kernels._chart_forest import Forest
 from lpcfg_sk._kernels._chart_inside import ItemVectors, Lexicon, Tensors
 from lpcfg_sk._kernels._chart_spans import span_bounds
+from lpcfg_sk._kernels._coarse_inside import Tokens
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import find_keys, offsets, ragged_indices, read_only
 from lpcfg_sk.parsing._pruning import ChartPruner
@@ -131,7 +132,8 @@ class ChartModel:
             read_only(arrays.binary.astype(dtype, copy=False)),
             int(arrays.n_states.max(initial=1)) ** 2,
         )
-        unknown_offset, unknown = self._unknown(lexicon)
+        unknown_offset, unknown = self._sum_of_words(lexicon, self._unknown_weight())
+        _, any_word = self._sum_of_words(lexicon, np.ones(len(grammar.words)))
         self.lexicon = Lexicon(
             read_only(lexicon.word_offset),
             read_only(lexicon.lex_label),
@@ -139,20 +141,22 @@ class ChartModel:
             read_only(lexicon.lexical.astype(dtype, copy=False)),
             read_only(unknown_offset),
             read_only(unknown.astype(dtype, copy=False)),
+            read_only(any_word.astype(dtype, copy=False)),
+            read_only(pruner.tag_of_label),
         )
 
-    def _unknown(self, lexicon):
-        """Return offsets and vectors of the unknown word under each nonterminal."""
-        weight = np.repeat(self._unknown_weight(), np.diff(lexicon.word_offset))
+    def _sum_of_words(self, lexicon, weight):
+        """Return offsets and weighted sums of vectors under each nonterminal."""
+        weight = np.repeat(weight, np.diff(lexicon.word_offset))
         length = np.diff(lexicon.lex_offset)
         offset = offsets(self.n_states)
-        unknown = np.zeros(offset[-1])
+        total = np.zeros(offset[-1])
         np.add.at(
-            unknown,
+            total,
             ragged_indices(offset[lexicon.lex_label], length),
             np.repeat(weight, length) * lexicon.lexical,
         )
-        return offset, unknown
+        return offset, total
 
     def _unknown_weight(self):
         """Return the weights of the words that make up the unknown one, by name."""
@@ -186,12 +190,13 @@ class ChartModel:
         n_bytes = sum(array.nbytes for array in forest) + 24 * offset[-1]
         self.pruner.check_memory(n_bytes, n, name)
         words = np.where(pruned.as_unknown, np.int32(-1), words)
+        tokens = pruned.tokens._replace(word=words)
         alpha = ItemVectors(
             offset,
             np.zeros(offset[-1], dtype=self.dtype),
             np.zeros(len(forest.item_offset) - 1, dtype=np.int32),
         )
-        kernel.fill_leaves(forest, words, self.lexicon, alpha)
+        kernel.fill_leaves(forest, tokens, self.lexicon, alpha)
         kernel.inside(forest, n, self.tensors, alpha)
         beta = np.zeros(offset[-1], dtype=self.dtype)
         total = 0.0
@@ -294,18 +299,37 @@ class SentenceCharts:
     exact : ChartModel, default=None
         The same grammar in double precision, for sentences that `model` in single
         precision cannot hold.
+    tag_backoff : TagBackoff, default=None
+        What given tags leave open; None where they are followed to the letter, as
+        without `open_class`.
+    strict_tags : bool, default=False
+        Whether labels of other tags are only open to a sentence that has no tree
+        without them.
 
     Attributes
     ----------
+    tags : ndarray of int32, shape (n_tokens,)
+        Given tags in ids of the pruner, -1 for none.
     n_unknown_tags : int
         Number of given tags that no nonterminal of the grammar has; they are ignored.
     """
 
-    def __init__(self, model, treebank, *, open_class=True, quick=False, exact=None):
+    def __init__(
+        self,
+        model,
+        treebank,
+        *,
+        open_class=True,
+        quick=False,
+        exact=None,
+        tag_backoff=None,
+        strict_tags=False,
+    ):
         self.model = model
         self.exact = model if exact is None else exact
         self.quick = quick
         self.open_class = open_class
+        self.strict_tags = strict_tags
         self.treebank = treebank.unparsed()
         self._words = model.grammar.encode(self.treebank)[1]
         self._coarse_words = (
@@ -313,26 +337,42 @@ class SentenceCharts:
             if model.shares_words
             else model.pruner.grammar.encode(self.treebank)[1]
         )
-        self._tags = model.pruner.encode_tags(self.treebank)
+        self.tags = model.pruner.encode_tags(self.treebank)
         given = self.treebank.tag >= 0
-        self.n_unknown_tags = int(np.sum(given & (self._tags < 0)))
+        self.n_unknown_tags = int(np.sum(given & (self.tags < 0)))
+        self._shares, self._other = np.zeros((2, len(self.tags))), 0.0
+        if tag_backoff is not None and open_class and given.any():
+            self._shares = tag_backoff.shares(self.treebank)
+            self._other = tag_backoff.other
 
     def _coarse(self, row):
-        """Words and tags of a row in the numbering of the pruner."""
+        """Return the tokens of a row in ids of the pruner."""
         own = slice(*self.treebank.token_offsets[row : row + 2])
-        return self._coarse_words[own], self._tags[own]
+        any_word, unknown = self._shares
+        return Tokens(
+            self._coarse_words[own],
+            self.tags[own],
+            any_word[own],
+            unknown[own],
+            self._other,
+        )
 
     def pruned(self, row):
         """Return the pruned chart of a row."""
-        return self.model.pruner.chart(*self._coarse(row), f"row {row}")
+        tokens, name = self._coarse(row), f"row {row}"
+        if self.strict_tags and tokens.other > 0.0 and tokens.tag.max() >= 0:
+            pruned = self.model.pruner.chart(tokens._replace(other=0.0), name)
+            if pruned.forest is not None:
+                return pruned
+        return self.model.pruner.chart(tokens, name)
 
     def live_items(self, row):
         """Return the items of a row under the pruner, None without a parse."""
-        return self.model.pruner.live_items(*self._coarse(row), f"row {row}")
+        return self.model.pruner.live_items(self._coarse(row), f"row {row}")
 
     def last_resort(self, row):
         """Return the labels of a flat tree, see :meth:`ChartPruner.flat_labels`."""
-        return self.model.pruner.flat_labels(*self._coarse(row))
+        return self.model.pruner.flat_labels(self._coarse(row))
 
     def chart(self, row, *, pruned=None, outside=True):
         """Return the filled chart of a row, None where it has no parse."""
