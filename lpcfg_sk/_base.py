@@ -273,7 +273,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         ``parser[-1].marginals(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
-        charts = self._parser().charts(X, open_class=False)
+        charts = self._parser().charts(X, open_class=False, precise=True)
         return chart_marginals(charts, normalize=normalize, n_jobs=self.n_jobs)
 
     def parse_kbest(self, X, k=10):
@@ -351,7 +351,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         ``parser[-1].sentence_log_prob(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
-        charts = self._parser().charts(X, open_class=False)
+        charts = self._parser().charts(X, open_class=False, precise=True)
         return chart_log_probs(charts, n_jobs=self.n_jobs)
 
     def mixture_log_prob(self, X, *, weight=0.01, method="score_samples"):

@@ -16,9 +16,10 @@ from lpcfg_sk.parsing._bracket_marginals import (
     bracket_tree,
     flat_brackets,
 )
-from lpcfg_sk.parsing._charts import ChartModel, SentenceCharts, map_sentences
+from lpcfg_sk.parsing._charts import ChartModel
 from lpcfg_sk.parsing._decoders import TREE_DECODERS, kbest_items
 from lpcfg_sk.parsing._pruning import ChartPruner
+from lpcfg_sk.parsing._sentences import SentenceCharts, map_sentences
 from lpcfg_sk.parsing._tags import TagBackoff
 from lpcfg_sk.treebank import BARE, encode_label, unbinarize
 
@@ -89,7 +90,15 @@ class Parser:
             return None
         return TagBackoff(self.coarse, binarized=self.binarized)
 
-    def charts(self, treebank, *, open_class=True, quick=False, strict_tags=False):
+    def charts(
+        self,
+        treebank,
+        *,
+        open_class=True,
+        quick=False,
+        precise=False,
+        strict_tags=False,
+    ):
         """Return the charts of a treebank's sentences.
 
         Parameters
@@ -102,6 +111,8 @@ class Parser:
             Whether marginals that are right up to about the threshold of the pruner
             suffice: in single precision, unless parameters are negative, and those
             of the pruning pass itself where the grammar is its own pruner.
+        precise : bool, default=False
+            Whether marginals are to be right, with a threshold far below `prune`.
         strict_tags : bool, default=False
             Whether trees with other tags than the given ones only serve sentences
             that have no tree without them.
@@ -118,6 +129,7 @@ class Parser:
             quick=quick,
             exact=self.model,
             tag_backoff=self._tag_backoff if np.any(treebank.tag >= 0) else None,
+            precise=precise,
             strict_tags=strict_tags,
         )
         if charts.n_unknown_tags:
@@ -230,11 +242,10 @@ class Parser:
         begin, end = charts.treebank.token_offsets[row : row + 2]
         if charts.quick and self.prunes_itself:
             live = charts.live_items(row) if pruned is None else pruned.live
-            if live is None:
-                return None
-            items = (live.offset, live.label, live.posterior)
-            brackets = bracket_marginals(self.brackets, int(end - begin), *items)
-            return self._tagged(brackets, charts.tags[begin:end])
+            if live is not None:
+                items = (live.offset, live.label, live.posterior)
+                brackets = bracket_marginals(self.brackets, int(end - begin), *items)
+                return self._tagged(brackets, charts.tags[begin:end])
         chart = charts.chart(row, pruned=pruned)
         if chart is None or not chart.usable:
             return None
@@ -269,7 +280,7 @@ class Parser:
             One per sentence, with the columns label, start, end, marginal and tag;
             without rows for a sentence that has no parse.
         """
-        charts = self.charts(treebank)
+        charts = self.charts(treebank, precise=True)
 
         def frame(row):
             return bracket_frame(self.brackets, self.bracket_marginals(charts, row))

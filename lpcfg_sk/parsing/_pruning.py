@@ -156,7 +156,7 @@ class ChartPruner:
             known[i] = self.tag_names.get(name, -1)
         return known[place]
 
-    def chart(self, tokens, name="the sentence"):
+    def chart(self, tokens, name="the sentence", threshold=None):
         """Make the chart of one sentence.
 
         Parameters
@@ -165,6 +165,8 @@ class ChartPruner:
             Words in ids of the pruner's grammar, tags from :meth:`encode_tags`.
         name : str
             Name of the sentence in error messages.
+        threshold : float, default=None
+            In place of the threshold of the pruner, if that is not 0.
 
         Returns
         -------
@@ -172,17 +174,31 @@ class ChartPruner:
         """
         n = len(tokens.word)
         leaf, as_unknown = self._leaves(tokens, name)
-        threshold = self.threshold
+        threshold = self.threshold if threshold is None else threshold
         likely = live = self._live(leaf.copy(), threshold)
         while True:
             forest = None if live is None else self._forest(n, live, threshold, name)
             if forest is not None or threshold == 0.0:
-                return PrunedChart(n, forest, as_unknown, tokens, likely)
+                break
             # If no mass is left, the beam cut all trees, or there are none.
             lower = live is not None and threshold > _LOWEST
             threshold = threshold * _LOWER if lower else 0.0
             live = self._live(leaf.copy(), threshold)
             likely = live if likely is None else likely
+        if live is None and self.threshold:
+            forest = self._any_forest(n, leaf, name)
+        return PrunedChart(n, forest, as_unknown, tokens, likely)
+
+    def _any_forest(self, n, leaf, name):
+        """Connect all items that can be derived, whatever their values.
+
+        The values of a sentence can be too small for single precision.
+        """
+        live = self._live(leaf.copy(), 0.0, full=True)
+        try:
+            return None if live is None else self._forest(n, live, 0.0, name)
+        except ChartMemoryError:
+            return None
 
     def live_items(self, tokens, name="the sentence"):
         """Return the items of one sentence with their values.
@@ -201,9 +217,10 @@ class ChartPruner:
         live = self._live(leaf.copy(), self.threshold)
         return self._live(leaf, 0.0) if live is None else live
 
-    def _live(self, leaf, threshold):
+    def _live(self, leaf, threshold, *, full=None):
         """Return the items that reach the threshold, None where no mass is left."""
-        n, tables, full = len(leaf), self.tables, self.threshold == 0.0
+        n, tables = len(leaf), self.tables
+        full = self.threshold == 0.0 if full is None else full
         chart = self._coarse_chart(leaf)
         beam = threshold * _BEAM
         rules = word_rules(tables, chart, full, beam)

@@ -10,7 +10,7 @@ _WITHIN = 0.1
 # η,
 _NOVEL = 1.0
 # and δ.
-_OTHER = 0.01
+_OTHER = 0.05
 
 
 class TagBackoff:

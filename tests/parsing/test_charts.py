@@ -7,14 +7,14 @@ from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._coarse_inside import Tokens, coarse_inside, word_rules
 from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside
 from lpcfg_sk.exceptions import ChartMemoryError
-from lpcfg_sk.parsing._charts import (
-    ChartModel,
+from lpcfg_sk.parsing._charts import ChartModel
+from lpcfg_sk.parsing._pruning import ChartPruner
+from lpcfg_sk.parsing._sentences import (
     SentenceCharts,
     full_charts,
     marginals,
     sentence_log_prob,
 )
-from lpcfg_sk.parsing._pruning import ChartPruner
 from tests.reference import charts as ref
 from tests.tolerances import EXACT, SUM
 
