@@ -43,7 +43,7 @@ class Parser:
     decoder : str, default="auto"
         "viterbi", "max-marginal", "max-rule-product", "mbr" or "auto".
     prune : float or None, default=3e-4
-        Items with a smaller posterior under `coarse` are left out.
+        Items whose posterior under `coarse` is estimated to be smaller are left out.
     bracket_penalty : float, default=0.43
         λ of the decoder "mbr".
     max_memory : int, default=2**31

@@ -81,8 +81,9 @@ class ChartPruner:
         With a threshold, a plain PCFG (one state per nonterminal) with positive
         parameters. Without, any grammar: only its rules matter.
     threshold : float, default=3e-4
-        Items with a smaller posterior probability are left out; None or 0 for a
-        full chart, which has every item that occurs in a tree of the grammar.
+        Items whose posterior probability is estimated to be smaller are left out;
+        None or 0 for a full chart, which has every item that occurs in a tree of the
+        grammar.
     binarized : bool, default=False
         Whether the labels are those of a :class:`TreeBinarizer`; given tags of words
         are then compared with the lowest label of a chain.
@@ -91,6 +92,12 @@ class ChartPruner:
 
     Notes
     -----
+    Posteriors are those over the labels that the inside pass keeps: in each span, all
+    whose value times frequency is at least a tenth of the threshold of the largest.
+    Items with a posterior of at most a tenth of the threshold pass nothing on to their
+    children. The estimate may therefore be too small, and items with an exact posterior
+    above the threshold be missing.
+
     A sentence with a parse keeps one: where the items that reach the threshold do not
     form a tree, it is lowered until they do.
     """
