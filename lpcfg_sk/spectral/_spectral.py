@@ -77,8 +77,8 @@ default="auto"
         takes no negative ones.
     prune : float or None, default=3e-4
         Chart items whose posterior under a plain treebank PCFG is estimated to be
-        smaller are left out, see "Pruning" in the user guide. None (or 0) for full charts,
-        which is exact and slow.
+        smaller are left out, see "Pruning" in the user guide. None (or 0) for full
+        charts, which is exact and slow.
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take.
     n_jobs : int, default=None
