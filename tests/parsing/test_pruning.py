@@ -78,6 +78,7 @@ def test_log_probs_and_marginals_are_right_at_the_default():
     assert_right_to_six_digits(parser[-1], parser[:-1].transform(trees[:15].unparsed()))
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize(
     "learner", [PCFG(), EMLPCFG(2, max_iter=2, validation_fraction=None, tol=None)]
 )

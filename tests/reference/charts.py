@@ -193,12 +193,13 @@ def pcfg_inside_outside(grammar, sentence):
 
 def label_frequencies(grammar, depth=200):
     """Expected number of nodes of each label in a tree of a plain PCFG, by levels."""
+    rules = [(a, b, c, float(t[0, 0, 0])) for (a, b, c), t in grammar.binary.items()]
     level = {a: float(vector[0]) for a, vector in grammar.root.items()}
     total = dict(level)
     for _ in range(depth):
         below = {}
-        for (a, b, c), tensor in grammar.binary.items():
-            mass = level.get(a, 0.0) * float(tensor[0, 0, 0])
+        for a, b, c, p in rules:
+            mass = level.get(a, 0.0) * p
             below[b] = below.get(b, 0.0) + mass
             below[c] = below.get(c, 0.0) + mass
         level = below
@@ -212,6 +213,7 @@ def label_frequencies(grammar, depth=200):
 def pruned_posteriors(grammar, sentence, threshold):
     """Posteriors of items as pruning estimates them; none where no tree is left."""
     n, frequency = len(sentence), label_frequencies(grammar)
+    rules = [(a, b, c, float(t[0, 0, 0])) for (a, b, c), t in grammar.binary.items()]
     inside = {}
 
     def keep(values, i, j):
@@ -226,11 +228,11 @@ def pruned_posteriors(grammar, sentence, threshold):
     for width in range(2, n + 1):
         for i in range(n - width + 1):
             values = {}
-            for (a, b, c), tensor in grammar.binary.items():
+            for a, b, c, p in rules:
                 for k in range(i + 1, i + width):
-                    left = inside.get((b, i, k), 0.0)
-                    product_ = left * inside.get((c, k, i + width), 0.0)
-                    values[a] = values.get(a, 0.0) + float(tensor[0, 0, 0]) * product_
+                    both = inside.get((b, i, k), 0.0)
+                    both *= inside.get((c, k, i + width), 0.0)
+                    values[a] = values.get(a, 0.0) + p * both
             keep(values, i, i + width)
     root = {(a, 0, n): float(vector[0]) for a, vector in grammar.root.items()}
     total = sum(inside.get(item, 0.0) * weight for item, weight in root.items())
@@ -241,11 +243,10 @@ def pruned_posteriors(grammar, sentence, threshold):
         a, i, j = item
         if inside[item] * outside[item] <= 0.1 * threshold * total:
             continue
-        for (parent, b, c), tensor in grammar.binary.items():
+        for parent, b, c, p in rules:
             for k in range(i + 1, j) if parent == a else ():
                 left, right = (b, i, k), (c, k, j)
                 if left in inside and right in inside:
-                    weight = outside[item] * float(tensor[0, 0, 0])
-                    outside[left] += weight * inside[right]
-                    outside[right] += weight * inside[left]
+                    outside[left] += outside[item] * p * inside[right]
+                    outside[right] += outside[item] * p * inside[left]
     return {item: inside[item] * outside[item] / total for item in inside}
