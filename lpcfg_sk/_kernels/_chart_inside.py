@@ -54,6 +54,10 @@ class Lexicon(NamedTuple):
         Where the vector of the unknown word under each nonterminal begins.
     unknown : ndarray of float
         Vectors of the unknown word.
+    any_word : ndarray of float
+        Sums of the vectors of all words under each nonterminal, as `unknown`.
+    tag_of_label : ndarray of int32, shape (n_nonterminals,)
+        The tag that each nonterminal stands for over a word.
     """
 
     word_offset: np.ndarray
@@ -62,6 +66,8 @@ class Lexicon(NamedTuple):
     lexical: np.ndarray
     unknown_offset: np.ndarray
     unknown: np.ndarray
+    any_word: np.ndarray
+    tag_of_label: np.ndarray
 
 
 class ItemVectors(NamedTuple):
@@ -83,17 +89,18 @@ class ItemVectors(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def fill_leaves(forest, words, lexicon, vectors):
-    """Copy the lexical vectors c∞ of the width-1 items.
+def fill_leaves(forest, tokens, lexicon, vectors):
+    """Fill the lexical vectors c∞ of the width-1 items.
 
-    A label that the word lacks has the vector zero.
+    A label that the word lacks has the vector zero, but for the shares of any word and
+    of the unknown word.
 
     Parameters
     ----------
     forest : Forest
         Items of the sentence.
-    words : ndarray of int32, shape (n,)
-        Words, -1 for unknown ones.
+    tokens : Tokens
+        The sentence, in words of the model.
     lexicon : Lexicon
         Vectors of the model.
     vectors : ItemVectors
@@ -101,16 +108,17 @@ def fill_leaves(forest, words, lexicon, vectors):
     """
     word_offset, lex_label = lexicon.word_offset, lexicon.label
     vector_offset, inside = vectors.offset, vectors.values
-    n = len(words)
-    for span in range(n):
-        word = words[span]
+    for span in range(len(tokens.word)):
+        word, tag = tokens.word[span], tokens.tag[span]
         for item in range(forest.item_offset[span], forest.item_offset[span + 1]):
             label = forest.item_label[item]
             out = inside[vector_offset[item] : vector_offset[item + 1]]
+            whole = lexicon.unknown_offset[label]
+            tagged = tag >= 0 and lexicon.tag_of_label[label] == tag
+            factor = 1.0 if tagged or tag < 0 else tokens.other
             if word < 0:
-                begin = lexicon.unknown_offset[label]
                 for h in range(len(out)):
-                    out[h] = lexicon.unknown[begin + h]
+                    out[h] = factor * lexicon.unknown[whole + h]
                 continue
             low, high = word_offset[word], word_offset[word + 1]
             while low < high:
@@ -122,9 +130,14 @@ def fill_leaves(forest, words, lexicon, vectors):
             if low < word_offset[word + 1] and lex_label[low] == label:
                 begin = lexicon.offset[low]
                 for h in range(len(out)):
-                    out[h] = lexicon.lexical[begin + h]
+                    out[h] = factor * lexicon.lexical[begin + h]
             else:
-                out[:] = 0.0
+                for h in range(len(out)):
+                    out[h] = 0.0
+            if tagged:
+                for h in range(len(out)):
+                    out[h] += tokens.any_word[span] * lexicon.any_word[whole + h]
+                    out[h] += tokens.unknown[span] * lexicon.unknown[whole + h]
 
 
 @njit(**HELPER)

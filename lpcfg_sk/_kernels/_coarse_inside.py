@@ -92,6 +92,8 @@ class TagLexicon(NamedTuple):
         Value of each entry.
     unknown : ndarray of float64, shape (n_nonterminals,)
         Values of the unknown word.
+    any_word : ndarray of float64, shape (n_nonterminals,)
+        Sums over all words.
     tag_of_label : ndarray of int32, shape (n_nonterminals,)
         The tag that each nonterminal stands for over a word.
     """
@@ -100,7 +102,31 @@ class TagLexicon(NamedTuple):
     label: np.ndarray
     weight: np.ndarray
     unknown: np.ndarray
+    any_word: np.ndarray
     tag_of_label: np.ndarray
+
+
+class Tokens(NamedTuple):
+    """The words of a sentence, and what their given tags leave open.
+
+    Attributes
+    ----------
+    word : ndarray of int32, shape (n,)
+        Words, -1 for unknown ones.
+    tag : ndarray of int32, shape (n,)
+        Given tags, -1 for none.
+    any_word, unknown : ndarray of float64, shape (n,)
+        Shares of any word, and of the unknown word, in the values of each word under
+        the labels of its given tag.
+    other : float
+        Factor of the values under labels that do not have the given tag.
+    """
+
+    word: np.ndarray
+    tag: np.ndarray
+    any_word: np.ndarray
+    unknown: np.ndarray
+    other: float
 
 
 class WordRules(NamedTuple):
@@ -158,18 +184,17 @@ class CoarseChart(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def fill_tags(words, tags, lexicon, leaf, as_unknown):
-    """Fill the lexical values of each word, within its given tag.
+def fill_tags(tokens, lexicon, leaf, as_unknown):
+    """Fill the lexical values of each word.
 
-    A word of id -1, and one that never has the given tag, takes the values of the
-    unknown word; a tag that no label has is ignored.
+    A word of id -1 takes the values of the unknown word, and so does one that never
+    has the given tag where no other tag is open to it; a tag that no label has is
+    ignored.
 
     Parameters
     ----------
-    words : ndarray of int32, shape (n,)
-        Words, -1 for unknown ones.
-    tags : ndarray of int32, shape (n,)
-        Given tags, -1 for none.
+    tokens : Tokens
+        The sentence.
     lexicon : TagLexicon
         Values of all words.
     leaf : ndarray of float64, shape (n, n_nonterminals)
@@ -179,21 +204,30 @@ def fill_tags(words, tags, lexicon, leaf, as_unknown):
     """
     word_offset, weight, unknown = lexicon.word_offset, lexicon.weight, lexicon.unknown
     tag_of_label = lexicon.tag_of_label
-    for i in range(len(words)):
-        word = words[i]
+    for i in range(len(tokens.word)):
+        word, tag = tokens.word[i], tokens.tag[i]
         known = False
         if word >= 0:
             for e in range(word_offset[word], word_offset[word + 1]):
                 label = lexicon.label[e]
-                if tags[i] < 0 or tag_of_label[label] == tags[i]:
+                if tag < 0 or tag_of_label[label] == tag:
                     leaf[i, label] = weight[e]
                     known = known or weight[e] > 0.0
+                else:
+                    leaf[i, label] = tokens.other * weight[e]
+            for label in range(len(unknown)):
+                if tag >= 0 and tag_of_label[label] == tag:
+                    leaf[i, label] += tokens.any_word[i] * lexicon.any_word[label]
+                    leaf[i, label] += tokens.unknown[i] * unknown[label]
+                    known = known or leaf[i, label] > 0.0
         as_unknown[i] = not known
         if not known:
             for label in range(len(unknown)):
-                if tags[i] < 0 or tag_of_label[label] == tags[i]:
+                if tag < 0 or tag_of_label[label] == tag:
                     leaf[i, label] = unknown[label]
                     known = known or unknown[label] > 0.0
+                else:
+                    leaf[i, label] = tokens.other * unknown[label]
         if not known:
             for label in range(len(unknown)):
                 leaf[i, label] = unknown[label]

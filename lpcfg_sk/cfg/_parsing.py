@@ -172,7 +172,7 @@ class CFGParserMixin(TreebankInputMixin):
         check_is_fitted(self)
         X = check_treebank(X, estimator=self, allow_empty=True)
         if self._binarized:
-            charts = self._parser().charts(X, open_class=False)
+            charts = self._parser().charts(X, open_class=False, precise=True)
             return lpcfg_sk.parsing.chart_marginals(
                 charts, normalize=normalize, n_jobs=self.n_jobs
             )

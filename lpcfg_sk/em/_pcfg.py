@@ -27,7 +27,8 @@ class PCFG(BaseLPCFG):
 default="auto"
         Which tree :meth:`predict` returns; "auto" is "mbr".
     prune : float or None, default=3e-4
-        Chart items with a smaller posterior under the grammar are left out.
+        Chart items whose posterior under the grammar is estimated to be smaller are
+        left out, see "Pruning" in the user guide.
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take.
     n_jobs : int, default=None

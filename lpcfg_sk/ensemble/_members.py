@@ -78,7 +78,8 @@ class MemberGroup:
         X : Treebank
             Sentences.
         quick : bool, default=False
-            Whether marginals that are right to a few digits suffice.
+            Whether marginals that are right to a few digits suffice; else they are
+            computed with a lower threshold.
 
         Returns
         -------
@@ -87,7 +88,7 @@ class MemberGroup:
         X = X.unparsed()
         for _, step in self._steps:
             X = step.transform(X)
-        return [parser.charts(X, quick=quick) for parser in self.parsers]
+        return [p.charts(X, quick=quick, precise=not quick) for p in self.parsers]
 
 
 def group_members(estimators):

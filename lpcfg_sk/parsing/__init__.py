@@ -7,14 +7,14 @@ from lpcfg_sk.parsing._bracket_marginals import (
     bracket_tree,
     flat_brackets,
 )
-from lpcfg_sk.parsing._charts import (
+from lpcfg_sk.parsing._parser import BRACKET_PENALTY, Parser, assemble
+from lpcfg_sk.parsing._sentences import (
     chart_log_probs,
     chart_marginals,
     map_sentences,
     marginals,
     sentence_log_prob,
 )
-from lpcfg_sk.parsing._parser import BRACKET_PENALTY, Parser, assemble
 
 __all__ = ["marginals", "sentence_log_prob"]
 

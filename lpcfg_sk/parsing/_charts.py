@@ -1,21 +1,22 @@
 """Inside-outside of sentences under an L-PCFG."""
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from lpcfg_sk._kernels import _chart_inside as kernel
 from lpcfg_sk._kernels._chart_forest import Forest
 from lpcfg_sk._kernels._chart_inside import ItemVectors, Lexicon, Tensors
-from lpcfg_sk._kernels._chart_spans import span_bounds
-from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import find_keys, offsets, ragged_indices, read_only
-from lpcfg_sk.parsing._pruning import ChartPruner
+from lpcfg_sk.parsing._log_charts import log_inside_outside
 from lpcfg_sk.treebank import rule_keys
 
-#: Cubed sentence lengths in one chunk of parallel work.
-_CHUNK_WORK = 200_000
+# Parts of the range of exponents: five factors above this are no underflow, whatever
+# they are,
+_FAR = 0.19
+# and outside values below the inverse of this make any underflow harmless.
+_HARMLESS = 0.75
 
 
 class Chart(NamedTuple):
@@ -37,6 +38,9 @@ class Chart(NamedTuple):
         Scaled value of the sentence; the true one is ``total * 2 ** exponent[-1]``.
     marginal : ndarray of float64
         Scaled marginals μ of the items, in the scale of `total`.
+    in_range : bool
+        Whether the vectors lost nothing that counts to underflow. In double precision
+        `total` and `marginal` are right where they did.
     """
 
     n: int
@@ -47,6 +51,7 @@ class Chart(NamedTuple):
     exponent: np.ndarray
     total: float
     marginal: np.ndarray
+    in_range: bool
 
     @property
     def log_prob(self):
@@ -131,7 +136,8 @@ class ChartModel:
             read_only(arrays.binary.astype(dtype, copy=False)),
             int(arrays.n_states.max(initial=1)) ** 2,
         )
-        unknown_offset, unknown = self._unknown(lexicon)
+        unknown_offset, unknown = self._sum_of_words(lexicon, self._unknown_weight())
+        _, any_word = self._sum_of_words(lexicon, np.ones(len(grammar.words)))
         self.lexicon = Lexicon(
             read_only(lexicon.word_offset),
             read_only(lexicon.lex_label),
@@ -139,20 +145,22 @@ class ChartModel:
             read_only(lexicon.lexical.astype(dtype, copy=False)),
             read_only(unknown_offset),
             read_only(unknown.astype(dtype, copy=False)),
+            read_only(any_word.astype(dtype, copy=False)),
+            read_only(pruner.tag_of_label),
         )
 
-    def _unknown(self, lexicon):
-        """Return offsets and vectors of the unknown word under each nonterminal."""
-        weight = np.repeat(self._unknown_weight(), np.diff(lexicon.word_offset))
+    def _sum_of_words(self, lexicon, weight):
+        """Return offsets and weighted sums of vectors under each nonterminal."""
+        weight = np.repeat(weight, np.diff(lexicon.word_offset))
         length = np.diff(lexicon.lex_offset)
         offset = offsets(self.n_states)
-        unknown = np.zeros(offset[-1])
+        total = np.zeros(offset[-1])
         np.add.at(
-            unknown,
+            total,
             ragged_indices(offset[lexicon.lex_label], length),
             np.repeat(weight, length) * lexicon.lexical,
         )
-        return offset, unknown
+        return offset, total
 
     def _unknown_weight(self):
         """Return the weights of the words that make up the unknown one, by name."""
@@ -186,28 +194,108 @@ class ChartModel:
         n_bytes = sum(array.nbytes for array in forest) + 24 * offset[-1]
         self.pruner.check_memory(n_bytes, n, name)
         words = np.where(pruned.as_unknown, np.int32(-1), words)
+        tokens = pruned.tokens._replace(word=words)
         alpha = ItemVectors(
             offset,
             np.zeros(offset[-1], dtype=self.dtype),
             np.zeros(len(forest.item_offset) - 1, dtype=np.int32),
         )
-        kernel.fill_leaves(forest, words, self.lexicon, alpha)
+        kernel.fill_leaves(forest, tokens, self.lexicon, alpha)
         kernel.inside(forest, n, self.tensors, alpha)
-        beta = np.zeros(offset[-1], dtype=self.dtype)
+        roots = np.zeros(offset[-1], dtype=self.dtype)
         total = 0.0
         for item in range(*forest.item_offset[-2:]):
             begin = self.root_offset[forest.item_label[item]]
             if begin >= 0:
                 own = slice(offset[item], offset[item + 1])
-                beta[own] = self.root[begin : begin + own.stop - own.start]
-                total += float(alpha.values[own] @ beta[own])
+                roots[own] = self.root[begin : begin + own.stop - own.start]
+                total += float(alpha.values[own] @ roots[own])
+        beta = roots.copy()
         marginal = np.zeros(len(forest.item_label))
-        if outside:
-            kernel.outside(forest, n, self.tensors, alpha, beta)
-            kernel.marginals(alpha, beta, marginal)
-        return Chart(
-            n, forest, offset, alpha.values, beta, alpha.exponent, total, marginal
+        chart = Chart(
+            n, forest, offset, alpha.values, beta, alpha.exponent, total, marginal, True
         )
+        if not outside and self._is_far_from_underflow(chart):
+            return chart
+        kernel.outside(forest, n, self.tensors, alpha, beta)
+        kernel.marginals(alpha, beta, marginal)
+        if lost_nothing(chart):
+            return chart
+        chart = chart._replace(in_range=False)
+        if self.dtype != np.float64:
+            return chart
+        leaves = alpha._replace(values=np.zeros_like(alpha.values))
+        kernel.fill_leaves(forest, tokens, self.lexicon, leaves)
+        return in_logarithms(chart, self.tensors, leaves, roots)
+
+    @cached_property
+    def _smallest(self):
+        """Smallest magnitude of a parameter of a rule that is not zero."""
+        magnitude = np.abs(self.tensors.binary)
+        return np.min(magnitude, where=magnitude > 0.0, initial=1.0)
+
+    def _is_far_from_underflow(self, chart):
+        """Whether no product of the inside pass can have been too small to hold."""
+        tiny = 2.0 ** (_FAR * np.finfo(self.dtype).minexp)
+        inside = np.abs(chart.inside)
+        if (
+            self._smallest < tiny
+            or np.min(inside, where=inside > 0.0, initial=1.0) < tiny
+            or abs(chart.total) < tiny
+        ):
+            return False
+        forest, exponent = chart.forest, chart.exponent
+        edge = exponent[forest.item_span[forest.edge_left]]
+        edge = edge + exponent[forest.item_span[forest.edge_right]]
+        span = np.repeat(exponent[forest.group_span], np.diff(forest.edge_offset))
+        return np.min(edge - span, initial=0) >= np.log2(tiny)
+
+
+def lost_nothing(chart):
+    """Whether underflow took less from a chart than rounding does.
+
+    An inside value that is too small for its span is off by at most the smallest
+    floating-point number. It enters the marginals times an outside value, so that
+    outside values far below the inverse of that number, in units of the sentence's
+    total, exclude any harm.
+
+    Parameters
+    ----------
+    chart : Chart
+        Inside and outside vectors of a sentence.
+    """
+    largest = 2.0 ** (-_HARMLESS * np.finfo(chart.outside.dtype).minexp)
+    outside = np.abs(chart.outside).max(initial=0.0)
+    return bool(outside <= largest * abs(chart.total)) and chart.total != 0.0
+
+
+def in_logarithms(chart, tensors, leaves, roots):
+    """Put the right total and marginals into a chart.
+
+    Parameters
+    ----------
+    chart : Chart
+        A chart in double precision.
+    tensors : Tensors
+        Rules of the model.
+    leaves : ItemVectors
+        Lexical vectors, not scaled.
+    roots : ndarray of float64
+        Root vectors.
+
+    Returns
+    -------
+    Chart
+    """
+    total, marginal = log_inside_outside(chart.forest, chart.n, tensors, leaves, roots)
+    log_total, sign = total
+    if sign == 0.0:
+        return chart._replace(total=0.0, marginal=np.zeros_like(chart.marginal))
+    exponent = chart.exponent.copy()
+    exponent[-1] = np.floor(log_total / np.log(2.0))
+    scaled = sign * np.exp(log_total - exponent[-1] * np.log(2.0))
+    posterior = sign * marginal[1] * np.exp(marginal[0] - log_total)
+    return chart._replace(exponent=exponent, total=scaled, marginal=posterior * scaled)
 
 
 def _same_rules(grammar, other):
@@ -246,227 +334,3 @@ def _lexicon_by_name(arrays, label):
         lex_offset=offsets(length),
         lexical=arrays.lexical[ragged_indices(begin, length)],
     )
-
-
-def map_sentences(func, treebank, *, n_jobs=None):
-    """Return ``[func(row) for each row]``, rows in parallel threads.
-
-    Parameters
-    ----------
-    func : callable
-        Called with a row number.
-    treebank : Treebank
-        Sentences, none of them empty.
-    n_jobs : int, default=None
-        As in joblib.
-
-    Returns
-    -------
-    list
-    """
-    lengths = treebank.lengths
-    if len(lengths) and lengths.min() == 0:
-        row = int(np.argmin(lengths))
-        raise ValueError(f"row {row} is an empty sentence; leave it out")
-
-    def run(begin, end):
-        return [func(row) for row in range(begin, end)]
-
-    chunks = cut_by_work(lengths.astype(float) ** 3, _CHUNK_WORK)
-    parts = map_chunks(run, chunks, n_jobs=n_jobs)
-    return [result for part in parts for result in part]
-
-
-class SentenceCharts:
-    """The charts of all rows of a treebank, made on demand.
-
-    Parameters
-    ----------
-    model : ChartModel
-        The grammar and its pruner.
-    treebank : Treebank
-        Sentences; their trees are ignored.
-    open_class : bool, default=True
-        Whether a word that the grammar does not know, or not with its given tag, is
-        treated as an open-class word. Otherwise its sentence has no tree.
-    quick : bool, default=False
-        Whether values that are right up to about the threshold of the pruner suffice.
-    exact : ChartModel, default=None
-        The same grammar in double precision, for sentences that `model` in single
-        precision cannot hold.
-
-    Attributes
-    ----------
-    n_unknown_tags : int
-        Number of given tags that no nonterminal of the grammar has; they are ignored.
-    """
-
-    def __init__(self, model, treebank, *, open_class=True, quick=False, exact=None):
-        self.model = model
-        self.exact = model if exact is None else exact
-        self.quick = quick
-        self.open_class = open_class
-        self.treebank = treebank.unparsed()
-        self._words = model.grammar.encode(self.treebank)[1]
-        self._coarse_words = (
-            self._words
-            if model.shares_words
-            else model.pruner.grammar.encode(self.treebank)[1]
-        )
-        self._tags = model.pruner.encode_tags(self.treebank)
-        given = self.treebank.tag >= 0
-        self.n_unknown_tags = int(np.sum(given & (self._tags < 0)))
-
-    def _coarse(self, row):
-        """Words and tags of a row in the numbering of the pruner."""
-        own = slice(*self.treebank.token_offsets[row : row + 2])
-        return self._coarse_words[own], self._tags[own]
-
-    def pruned(self, row):
-        """Return the pruned chart of a row."""
-        return self.model.pruner.chart(*self._coarse(row), f"row {row}")
-
-    def live_items(self, row):
-        """Return the items of a row under the pruner, None without a parse."""
-        return self.model.pruner.live_items(*self._coarse(row), f"row {row}")
-
-    def last_resort(self, row):
-        """Return the labels of a flat tree, see :meth:`ChartPruner.flat_labels`."""
-        return self.model.pruner.flat_labels(*self._coarse(row))
-
-    def chart(self, row, *, pruned=None, outside=True):
-        """Return the filled chart of a row, None where it has no parse."""
-        pruned = self.pruned(row) if pruned is None else pruned
-        if pruned.forest is None or (pruned.as_unknown.any() and not self.open_class):
-            return None
-        begin, end = self.treebank.token_offsets[row : row + 2]
-        sentence = (pruned, self._words[begin:end], f"row {row}")
-        chart = self.model.inside_outside(*sentence, outside=outside)
-        if self.exact is not self.model and not chart.usable:
-            chart = self.exact.inside_outside(*sentence, outside=outside)
-        return chart
-
-
-def full_charts(grammar, treebank, max_memory=2**31):
-    """Return the unpruned charts of a treebank under a grammar."""
-    pruner = ChartPruner(grammar, None, max_memory=max_memory)
-    return SentenceCharts(ChartModel(grammar, pruner), treebank, open_class=False)
-
-
-def sentence_log_prob(grammar, X, *, max_memory=2**31, n_jobs=None):
-    """Log probability of each sentence under a grammar, over full charts.
-
-    Parameters
-    ----------
-    grammar : LPCFG
-        Any grammar.
-    X : Treebank
-        Sentences.
-    max_memory : int, default=2**31
-        Most bytes that one chart may take.
-    n_jobs : int, default=None
-        Number of threads.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_sentences,)
-        -inf where there is no tree or the sum is not positive.
-
-    Examples
-    --------
-    >>> from lpcfg_sk import LPCFG, Treebank
-    >>> from lpcfg_sk.parsing import sentence_log_prob
-    >>> grammar = LPCFG.from_parameters(
-    ...     binary={("S", "A", "A"): [[[1.0]]]},
-    ...     lexical={("A", "x"): [0.25], ("A", "y"): [0.75]},
-    ...     root={"S": [1.0]},
-    ... )
-    >>> sentence_log_prob(grammar, Treebank([["x", "y"]])).round(4)
-    array([-1.674])
-    """
-    return chart_log_probs(full_charts(grammar, X, max_memory), n_jobs=n_jobs)
-
-
-def chart_log_probs(charts, *, n_jobs=None):
-    """Log probability of each row of sentence charts."""
-
-    def log_prob(row):
-        chart = charts.chart(row, outside=False)
-        return -np.inf if chart is None else chart.log_prob
-
-    rows = map_sentences(log_prob, charts.treebank, n_jobs=n_jobs)
-    return np.array(rows, dtype=np.float64)
-
-
-def marginals(grammar, X, *, normalize=False, max_memory=2**31, n_jobs=None):
-    """Marginals μ(a, i, j) of each sentence, over full charts.
-
-    Parameters
-    ----------
-    grammar : LPCFG
-        Any grammar.
-    X : Treebank
-        Sentences.
-    normalize : bool, default=False
-        Whether to divide by the value of the sentence.
-    max_memory : int, default=2**31
-        Most bytes that one chart may take.
-    n_jobs : int, default=None
-        Number of threads.
-
-    Returns
-    -------
-    list of DataFrame
-        One per sentence, with the columns label, start, end, marginal.
-
-    Examples
-    --------
-    >>> from lpcfg_sk import LPCFG, Treebank
-    >>> from lpcfg_sk.parsing import marginals
-    >>> grammar = LPCFG.from_parameters(
-    ...     binary={("S", "A", "A"): [[[1.0]]]},
-    ...     lexical={("A", "x"): [0.25], ("A", "y"): [0.75]},
-    ...     root={"S": [1.0]},
-    ... )
-    >>> marginals(grammar, Treebank([["x", "y"]]), normalize=True)[0]
-      label  start  end  marginal
-    0     S      0    2       1.0
-    1     A      0    1       1.0
-    2     A      1    2       1.0
-    """
-    charts = full_charts(grammar, X, max_memory)
-    return chart_marginals(charts, normalize=normalize, n_jobs=n_jobs)
-
-
-def chart_marginals(charts, *, normalize=False, n_jobs=None):
-    """Marginals of each row of sentence charts, as DataFrames."""
-    names = np.array(charts.model.pruner.grammar.nonterminals, dtype=object)
-
-    def frame(row):
-        chart = charts.chart(row)
-        if chart is None:
-            return item_frame(0, np.zeros(0, np.int32), names[:0], np.zeros(0))
-        if normalize:
-            values = chart.posterior
-        else:
-            # Without their scale the values may underflow to 0.
-            values = np.ldexp(chart.marginal, int(chart.exponent[-1]))
-        forest = chart.forest
-        return item_frame(chart.n, forest.item_span, names[forest.item_label], values)
-
-    return map_sentences(frame, charts.treebank, n_jobs=n_jobs)
-
-
-def item_frame(n, span, labels, values):
-    """Put items into a DataFrame, from left to right, wide spans first."""
-    start, end = span_bounds(n)
-    frame = pd.DataFrame(
-        {
-            "label": pd.array(labels, dtype="string"),
-            "start": start[span],
-            "end": end[span],
-            "marginal": values,
-        }
-    )
-    order = np.lexsort((-frame["end"], frame["start"]))
-    return frame.iloc[order].reset_index(drop=True)

@@ -1,5 +1,7 @@
 """Decoders: from a filled chart to its best binary tree, or to the k best."""
 
+import warnings
+
 import numpy as np
 
 from lpcfg_sk._kernels import _decode as kernel
@@ -77,6 +79,7 @@ def max_rule_scores(model, chart):
     -------
     TreeScores
     """
+    _warn_if_out_of_range(chart)
     forest = chart.forest
     hyper_offset = offsets(np.diff(forest.edge_offset)[application_group(forest)])
     rule = np.empty(hyper_offset[-1])
@@ -132,6 +135,7 @@ def viterbi_derivation(model, chart):
         Logarithm of the probability of the derivation; None in place of all where
         there is no tree.
     """
+    _warn_if_out_of_range(chart)
     forest, n = chart.forest, chart.n
     vectors = np.zeros_like(chart.inside)
     n_leaves = chart.vector_offset[forest.item_offset[n]]
@@ -160,6 +164,19 @@ def viterbi_derivation(model, chart):
         nodes,
     )
     return *nodes, np.log(largest) + best.exponent[-1] * np.log(2.0)
+
+
+def _warn_if_out_of_range(chart):
+    """Warn of a chart whose vectors lost values to underflow."""
+    if not chart.in_range:
+        warnings.warn(
+            f"probabilities in the chart of a sentence of {chart.n} words differ by "
+            "more than floating point can hold, and the best trees may be missed; "
+            'decoder="max-marginal" and "mbr", marginals and log probabilities are not '
+            "affected",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def application_group(forest):

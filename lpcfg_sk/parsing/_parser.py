@@ -7,7 +7,7 @@ import numpy as np
 
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._decode import subtree_sizes
-from lpcfg_sk._ragged import offsets
+from lpcfg_sk._ragged import offsets, ragged_indices
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.parsing._bracket_marginals import (
     BracketTable,
@@ -16,9 +16,11 @@ from lpcfg_sk.parsing._bracket_marginals import (
     bracket_tree,
     flat_brackets,
 )
-from lpcfg_sk.parsing._charts import ChartModel, SentenceCharts, map_sentences
+from lpcfg_sk.parsing._charts import ChartModel
 from lpcfg_sk.parsing._decoders import TREE_DECODERS, kbest_items
 from lpcfg_sk.parsing._pruning import ChartPruner
+from lpcfg_sk.parsing._sentences import SentenceCharts, map_sentences
+from lpcfg_sk.parsing._tags import TagBackoff
 from lpcfg_sk.treebank import BARE, encode_label, unbinarize
 
 #: λ of minimum-Bayes-risk decoding: about half of the expected F1.
@@ -33,14 +35,15 @@ class Parser:
     grammar : LPCFG
         The model.
     coarse : LPCFG or None
-        A plain PCFG over the same symbols, which prunes; only used with `prune`.
+        A plain PCFG over the same symbols, which prunes, and says how likely words
+        are under given tags.
     binarized : bool, default=False
         Whether the labels are those of a :class:`TreeBinarizer`, so that predicted
         trees are restored.
     decoder : str, default="auto"
         "viterbi", "max-marginal", "max-rule-product", "mbr" or "auto".
     prune : float or None, default=3e-4
-        Items with a smaller posterior under `coarse` are left out.
+        Items whose posterior under `coarse` is estimated to be smaller are left out.
     bracket_penalty : float, default=0.43
         λ of the decoder "mbr".
     max_memory : int, default=2**31
@@ -70,6 +73,7 @@ class Parser:
             max_memory=max_memory,
         )
         self.model = ChartModel(grammar, pruner)
+        self.coarse = coarse
         self.prunes_itself = bool(prune) and grammar is coarse
         self.labels = pruner.grammar.nonterminals
         self.brackets = BracketTable.from_labels(self.labels, binarized)
@@ -79,7 +83,22 @@ class Parser:
         """The model in single precision."""
         return ChartModel(self.grammar, self.model.pruner, np.float32)
 
-    def charts(self, treebank, *, open_class=True, quick=False):
+    @cached_property
+    def _tag_backoff(self):
+        """Back-off of given tags; None without a plain PCFG."""
+        if self.coarse is None:
+            return None
+        return TagBackoff(self.coarse, binarized=self.binarized)
+
+    def charts(
+        self,
+        treebank,
+        *,
+        open_class=True,
+        quick=False,
+        precise=False,
+        strict_tags=False,
+    ):
         """Return the charts of a treebank's sentences.
 
         Parameters
@@ -92,6 +111,11 @@ class Parser:
             Whether marginals that are right up to about the threshold of the pruner
             suffice: in single precision, unless parameters are negative, and those
             of the pruning pass itself where the grammar is its own pruner.
+        precise : bool, default=False
+            Whether marginals are to be right, with a threshold far below `prune`.
+        strict_tags : bool, default=False
+            Whether trees with other tags than the given ones only serve sentences
+            that have no tree without them.
 
         Returns
         -------
@@ -104,6 +128,9 @@ class Parser:
             open_class=open_class,
             quick=quick,
             exact=self.model,
+            tag_backoff=self._tag_backoff if np.any(treebank.tag >= 0) else None,
+            precise=precise,
+            strict_tags=strict_tags,
         )
         if charts.n_unknown_tags:
             one = charts.n_unknown_tags == 1
@@ -141,11 +168,30 @@ class Parser:
         nodes = [nodes for nodes, _ in rows]
         if self.decoder == "mbr":
             trees = assemble(charts.treebank, self._names, nodes, binarized=False)
-            return trees, failed
+            return self._with_given_tags(trees, charts.tags), failed
         # Flat trees have labels of their own.
         names = (*self.labels, *self._encoded_names)
         trees = assemble(charts.treebank, names, nodes, binarized=self.binarized)
-        return (unbinarize(trees) if self.binarized else trees), failed
+        trees = unbinarize(trees) if self.binarized else trees
+        return self._with_given_tags(trees, charts.tags), failed
+
+    def _with_given_tags(self, trees, tags):
+        """Give pre-terminals the tags that came with their words.
+
+        A tree may have been found with another tag, see :class:`TagBackoff`.
+        """
+        tokens = np.flatnonzero(tags >= 0)
+        if not len(tokens):
+            return trees
+        table = {name: i for i, name in enumerate(trees.labels)}
+        ids = [
+            -1 if name is None else table.setdefault(name, len(table))
+            for name in self.model.pruner.tag_names
+        ]
+        label = trees.label.copy()
+        leaves = np.flatnonzero(trees.size == 1)
+        label[leaves[tokens]] = np.array(ids, dtype=label.dtype)[tags[tokens]]
+        return trees.replace(label=label, labels=tuple(table))
 
     @cached_property
     def _names(self):
@@ -193,19 +239,30 @@ class Parser:
         Brackets or None
             None for a sentence without a parse.
         """
+        begin, end = charts.treebank.token_offsets[row : row + 2]
         if charts.quick and self.prunes_itself:
             live = charts.live_items(row) if pruned is None else pruned.live
-            if live is None:
-                return None
-            begin, end = charts.treebank.token_offsets[row : row + 2]
-            items = (live.offset, live.label, live.posterior)
-            return bracket_marginals(self.brackets, int(end - begin), *items)
+            if live is not None:
+                items = (live.offset, live.label, live.posterior)
+                brackets = bracket_marginals(self.brackets, int(end - begin), *items)
+                return self._tagged(brackets, charts.tags[begin:end])
         chart = charts.chart(row, pruned=pruned)
         if chart is None or not chart.usable:
             return None
         forest = chart.forest
         items = (forest.item_offset, forest.item_label, chart.posterior)
-        return bracket_marginals(self.brackets, chart.n, *items)
+        brackets = bracket_marginals(self.brackets, chart.n, *items)
+        return self._tagged(brackets, charts.tags[begin:end])
+
+    def _tagged(self, brackets, tags):
+        """Make the given tags of words certain."""
+        words = np.flatnonzero(tags >= 0)
+        if len(words):
+            place = {name: i for i, name in enumerate(self.brackets.tag_names)}
+            ids = np.array([place[name] for name in self.model.pruner.tag_names])
+            brackets.tag_weight[words] = 0.0
+            brackets.tag_weight[words, ids[tags[words]]] = 1.0
+        return brackets
 
     def span_marginals(self, treebank, *, n_jobs=None):
         """Marginals of the original brackets and tags, as DataFrames.
@@ -223,7 +280,7 @@ class Parser:
             One per sentence, with the columns label, start, end, marginal and tag;
             without rows for a sentence that has no parse.
         """
-        charts = self.charts(treebank)
+        charts = self.charts(treebank, precise=True)
 
         def frame(row):
             return bracket_frame(self.brackets, self.bracket_marginals(charts, row))
@@ -248,7 +305,7 @@ class Parser:
             Trees of each sentence with their scores, the best first; none for a
             sentence without a parse.
         """
-        charts = self.charts(treebank)
+        charts = self.charts(treebank, strict_tags=True)
 
         def parses(row):
             chart = charts.chart(row)
@@ -263,8 +320,24 @@ class Parser:
         copies = charts.treebank[np.repeat(np.arange(len(rows)), counts)]
         nodes = [tree for _, trees in rows for tree in trees]
         trees = assemble(copies, self.labels, nodes, binarized=self.binarized)
-        restored = iter(unbinarize(trees) if self.binarized else trees)
-        return [[(next(restored), score) for score in scores] for scores, _ in rows]
+        trees = unbinarize(trees) if self.binarized else trees
+        tokens = ragged_indices(
+            np.repeat(charts.treebank.token_offsets[:-1], counts), copies.lengths
+        )
+        restored = iter(self._with_given_tags(trees, charts.tags[tokens]))
+        return [_distinct(restored, scores) for scores, _ in rows]
+
+
+def _distinct(trees, scores):
+    """Pair the next trees with their scores, without repetitions.
+
+    Trees that differ in a tag alone are the same once they have the given one.
+    """
+    first = {}
+    for score in scores:
+        tree = next(trees)
+        first.setdefault(str(tree), (tree, score))
+    return list(first.values())
 
 
 def choose_decoder(signed, decoder):

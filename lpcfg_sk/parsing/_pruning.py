@@ -19,6 +19,7 @@ from lpcfg_sk._kernels._coarse_inside import (
     RulesByChild,
     RulesByParent,
     TagLexicon,
+    Tokens,
     coarse_inside,
     fill_tags,
     word_rules,
@@ -26,7 +27,11 @@ from lpcfg_sk._kernels._coarse_inside import (
 from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside, live_items
 from lpcfg_sk._ragged import offsets, read_only
 from lpcfg_sk.exceptions import ChartMemoryError
-from lpcfg_sk.treebank import decode_label
+from lpcfg_sk.parsing._tags import (
+    expected_label_frequencies,
+    lowest_label,
+    unknown_weights,
+)
 
 # Shares of the threshold. The inside pass leaves out a label whose value times its
 # frequency is below this share of the largest one of the span,
@@ -53,6 +58,8 @@ class PrunedChart(NamedTuple):
     as_unknown : ndarray of bool, shape (n,)
         Words that are treated as unknown, because they are, or because they never
         have the given tag.
+    tokens : Tokens
+        The sentence.
     live : LiveItems or None
         The items that reach the threshold, with their values under the pruner's
         grammar; None where the sentence has no parse.
@@ -61,6 +68,7 @@ class PrunedChart(NamedTuple):
     n: int
     forest: Forest
     as_unknown: np.ndarray
+    tokens: Tokens
     live: LiveItems
 
 
@@ -73,8 +81,9 @@ class ChartPruner:
         With a threshold, a plain PCFG (one state per nonterminal) with positive
         parameters. Without, any grammar: only its rules matter.
     threshold : float, default=3e-4
-        Items with a smaller posterior probability are left out; None or 0 for a
-        full chart, which has every item that occurs in a tree of the grammar.
+        Items whose posterior probability is estimated to be smaller are left out;
+        None or 0 for a full chart, which has every item that occurs in a tree of the
+        grammar.
     binarized : bool, default=False
         Whether the labels are those of a :class:`TreeBinarizer`; given tags of words
         are then compared with the lowest label of a chain.
@@ -83,6 +92,12 @@ class ChartPruner:
 
     Notes
     -----
+    Posteriors are those over the labels that the inside pass keeps: in each span, all
+    whose value times frequency is at least a tenth of the threshold of the largest.
+    Items with a posterior of at most a tenth of the threshold pass nothing on to their
+    children. The estimate may therefore be too small, and items with an exact posterior
+    above the threshold be missing.
+
     A sentence with a parse keeps one: where the items that reach the threshold do not
     form a tree, it is lowered until they do.
     """
@@ -126,10 +141,17 @@ class ChartPruner:
         self.tag_names = {}
         tag_of_label = np.full(n_labels, -1, dtype=np.int32)
         for label in np.unique(arrays.lex_label).tolist():
-            tag = _lowest(grammar.nonterminals[label], binarized)
+            tag = lowest_label(grammar.nonterminals[label], binarized)
             tag_of_label[label] = self.tag_names.setdefault(tag, len(self.tag_names))
+        any_word = np.bincount(arrays.lex_label, lexical, minlength=n_labels)
+        self.tag_of_label = tag_of_label
         self._lexicon = TagLexicon(
-            arrays.word_offset, arrays.lex_label, lexical, unknown, tag_of_label
+            arrays.word_offset,
+            arrays.lex_label,
+            lexical,
+            unknown,
+            any_word,
+            tag_of_label,
         )
 
     def encode_tags(self, treebank):
@@ -137,46 +159,60 @@ class ChartPruner:
         tags, place = np.unique(treebank.tag, return_inverse=True)
         known = np.full(len(tags), -1, dtype=np.int32)
         for i in np.flatnonzero(tags >= 0).tolist():
-            name = _lowest(treebank.labels[tags[i]], treebank.binarized)
+            name = lowest_label(treebank.labels[tags[i]], treebank.binarized)
             known[i] = self.tag_names.get(name, -1)
         return known[place]
 
-    def chart(self, words, tags, name="the sentence"):
+    def chart(self, tokens, name="the sentence", threshold=None):
         """Make the chart of one sentence.
 
         Parameters
         ----------
-        words : ndarray of int32
-            Words in ids of the pruner's grammar, -1 for unknown ones.
-        tags : ndarray of int32
-            Given tags from :meth:`encode_tags`, -1 for none.
+        tokens : Tokens
+            Words in ids of the pruner's grammar, tags from :meth:`encode_tags`.
         name : str
             Name of the sentence in error messages.
+        threshold : float, default=None
+            In place of the threshold of the pruner, if that is not 0.
 
         Returns
         -------
         PrunedChart
         """
-        n = len(words)
-        leaf, as_unknown = self._leaves(words, tags, name)
-        threshold = self.threshold
+        n = len(tokens.word)
+        leaf, as_unknown = self._leaves(tokens, name)
+        threshold = self.threshold if threshold is None else threshold
         likely = live = self._live(leaf.copy(), threshold)
         while True:
             forest = None if live is None else self._forest(n, live, threshold, name)
             if forest is not None or threshold == 0.0:
-                return PrunedChart(n, forest, as_unknown, likely)
+                break
             # If no mass is left, the beam cut all trees, or there are none.
             lower = live is not None and threshold > _LOWEST
             threshold = threshold * _LOWER if lower else 0.0
             live = self._live(leaf.copy(), threshold)
             likely = live if likely is None else likely
+        if live is None and self.threshold:
+            forest = self._any_forest(n, leaf, name)
+        return PrunedChart(n, forest, as_unknown, tokens, likely)
 
-    def live_items(self, words, tags, name="the sentence"):
+    def _any_forest(self, n, leaf, name):
+        """Connect all items that can be derived, whatever their values.
+
+        The values of a sentence can be too small for single precision.
+        """
+        live = self._live(leaf.copy(), 0.0, full=True)
+        try:
+            return None if live is None else self._forest(n, live, 0.0, name)
+        except ChartMemoryError:
+            return None
+
+    def live_items(self, tokens, name="the sentence"):
         """Return the items of one sentence with their values.
 
         Parameters
         ----------
-        words, tags, name
+        tokens, name
             As in :meth:`chart`.
 
         Returns
@@ -184,13 +220,14 @@ class ChartPruner:
         LiveItems or None
             None where the sentence has no parse.
         """
-        leaf, _ = self._leaves(words, tags, name)
+        leaf, _ = self._leaves(tokens, name)
         live = self._live(leaf.copy(), self.threshold)
         return self._live(leaf, 0.0) if live is None else live
 
-    def _live(self, leaf, threshold):
+    def _live(self, leaf, threshold, *, full=None):
         """Return the items that reach the threshold, None where no mass is left."""
-        n, tables, full = len(leaf), self.tables, self.threshold == 0.0
+        n, tables = len(leaf), self.tables
+        full = self.threshold == 0.0 if full is None else full
         chart = self._coarse_chart(leaf)
         beam = threshold * _BEAM
         rules = word_rules(tables, chart, full, beam)
@@ -235,22 +272,22 @@ class ChartPruner:
         whole = forest.item_label[slice(*forest.item_offset[-2:])]
         return forest if self._root[whole].any() else None
 
-    def _leaves(self, words, tags, name="the sentence"):
-        n, tables = len(words), self.tables
+    def _leaves(self, tokens, name="the sentence"):
+        n, tables = len(tokens.word), self.tables
         per_span = 28 * len(tables.wide_label) + 8 * self._stride + 64
         per_word = 16 * len(self._root) + 40 * len(tables.pi.prob)
         self.check_memory(span_count(n) * per_span + n * per_word, n, name)
         leaf = np.zeros((n, len(self._root)))
         as_unknown = np.zeros(n, dtype=np.bool_)
-        fill_tags(words, tags, self._lexicon, leaf, as_unknown)
+        fill_tags(tokens, self._lexicon, leaf, as_unknown)
         return leaf, as_unknown
 
-    def flat_labels(self, words, tags):
+    def flat_labels(self, tokens):
         """Labels of a flat tree over a sentence without a parse.
 
         Parameters
         ----------
-        words, tags
+        tokens
             As in :meth:`chart`.
 
         Returns
@@ -263,7 +300,7 @@ class ChartPruner:
         leaves : ndarray of int32
             The likeliest label over each word.
         """
-        leaf, _ = self._leaves(words, tags)
+        leaf, _ = self._leaves(tokens)
         likeliest = np.argmax(leaf * self.tables.tag_prior, axis=1)
         root = np.zeros_like(self._root)
         root[self.tables.wide_label] = self._root[self.tables.wide_label]
@@ -285,28 +322,6 @@ class ChartPruner:
             f"the chart of {name} ({n} words) needs at least {needed:,} bytes, more "
             f"than max_memory={self.max_memory:,}; {advice}"
         )
-
-
-def _lowest(label, binarized):
-    """Return the tag that a label over one word stands for, None for a bare word."""
-    if not binarized:
-        return label
-    chain = decode_label(label).chain
-    return chain[-1] if chain else None
-
-
-def unknown_weights(arrays):
-    """Return weights of the words that make up the unknown word.
-
-    Every known word has the same weight, whatever its frequency, so that labels with
-    many different words (open classes) get most of the mass.
-    """
-    n_words = len(arrays.word_offset) - 1
-    word = np.repeat(np.arange(n_words), np.diff(arrays.word_offset))
-    entry = np.repeat(np.arange(len(word)), np.diff(arrays.lex_offset))
-    size = np.bincount(word[entry], weights=np.abs(arrays.lexical), minlength=n_words)
-    weight = np.divide(1.0, size, out=np.zeros(n_words), where=size > 0)
-    return weight / max(weight.sum(), np.finfo(float).tiny)
 
 
 def _sorted_by_key(key, n_keys, *columns):
@@ -398,36 +413,3 @@ def coarse_tables(arrays, probabilities, root):
     prior = expected_label_frequencies(arrays, probabilities, root)
     labels = (wide_label, left_label, right_label)
     return CoarseTables(*labels, ii, up, pi, ip, pp, prior[wide_label], prior)
-
-
-def expected_label_frequencies(arrays, probabilities, root, n_steps=200):
-    """Return the relative frequency of each nonterminal in the trees of a PCFG.
-
-    Parameters
-    ----------
-    arrays : GrammarArrays
-        Symbols and rules.
-    probabilities : ndarray of float64, shape (n_rules,)
-        One weight per rule.
-    root : ndarray of float64, shape (n_roots,)
-        One weight per root.
-    n_steps : int, default=200
-        Largest depth that counts, so that the sum ends also for grammars whose trees
-        never end and for weights that are not probabilities.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_nonterminals,)
-        Frequencies, which sum to one.
-    """
-    n_labels = len(arrays.n_states)
-    level = np.bincount(arrays.root_label, weights=root, minlength=n_labels)
-    total = level.copy()
-    for _ in range(n_steps):
-        mass = probabilities * level[arrays.rule_parent]
-        level = np.bincount(arrays.rule_left, weights=mass, minlength=n_labels)
-        level += np.bincount(arrays.rule_right, weights=mass, minlength=n_labels)
-        total += level
-        if not 1e-12 * total.sum() < level.sum() < 1e100:
-            break
-    return total / max(total.sum(), np.finfo(float).tiny)

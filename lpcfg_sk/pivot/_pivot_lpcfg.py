@@ -101,7 +101,8 @@ class PivotLPCFG(BaseLPCFG):
         Which tree :meth:`predict` returns: "mbr", "max-marginal", "max-rule-product" or
         "viterbi"; "auto" is "mbr".
     prune : float or None, default=3e-4
-        Chart items with a smaller posterior under ``coarse_`` are left out.
+        Chart items whose posterior under ``coarse_`` is estimated to be smaller are
+        left out, see "Pruning" in the user guide.
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take.
     n_jobs : int, default=None

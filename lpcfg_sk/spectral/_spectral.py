@@ -76,8 +76,9 @@ default="auto"
         are negative, as they are for more than one state, and else "mbr". "viterbi"
         takes no negative ones.
     prune : float or None, default=3e-4
-        Chart items with a smaller posterior under a plain treebank PCFG are left
-        out. None (or 0) for full charts, which is exact and slow.
+        Chart items whose posterior under a plain treebank PCFG is estimated to be
+        smaller are left out, see "Pruning" in the user guide. None (or 0) for full
+        charts, which is exact and slow.
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take.
     n_jobs : int, default=None
@@ -374,9 +375,9 @@ default="auto"
         Returns
         -------
         log_prob : ndarray of float64, shape (n_sentences,)
-            Natural logarithm of the sum over the trees that pruning leaves; -inf where
-            there is none or the sum is zero or negative, never nan. Sums that are not
-            positive are counted in one :class:`ParseFailureWarning`.
+            Natural logarithm of the sum over the trees; -inf where there is none or
+            the sum is zero or negative, never nan. Sums that are not positive are
+            counted in one :class:`ParseFailureWarning`.
 
         See Also
         --------
@@ -384,6 +385,9 @@ default="auto"
 
         Notes
         -----
+        At the default `prune` the result is within 1e-6 of that of full charts on the
+        dev trees of WSJ; see "Pruning" in the user guide. ``prune=None`` is exact.
+
         A sentence with a word that the grammar does not know has no tree here;
         :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
         word as an open-class word instead.
@@ -392,7 +396,7 @@ default="auto"
         ``parser[-1].sentence_log_prob(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
-        charts = self._parser().charts(X, open_class=False)
+        charts = self._parser().charts(X, open_class=False, precise=True)
         log_prob = chart_log_probs(charts, n_jobs=self.n_jobs)
         impossible = np.flatnonzero(np.isneginf(log_prob))
         filled = [charts.chart(int(row), outside=False) for row in impossible]

@@ -4,23 +4,28 @@ import pytest
 
 from lpcfg_sk import LPCFG, Treebank
 from lpcfg_sk._kernels._chart_spans import span_bounds
-from lpcfg_sk._kernels._coarse_inside import coarse_inside, word_rules
+from lpcfg_sk._kernels._coarse_inside import Tokens, coarse_inside, word_rules
 from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside
 from lpcfg_sk.exceptions import ChartMemoryError
-from lpcfg_sk.parsing._charts import (
-    ChartModel,
+from lpcfg_sk.parsing._charts import ChartModel
+from lpcfg_sk.parsing._pruning import ChartPruner
+from lpcfg_sk.parsing._sentences import (
     SentenceCharts,
     full_charts,
     marginals,
     sentence_log_prob,
 )
-from lpcfg_sk.parsing._pruning import ChartPruner
 from tests.reference import charts as ref
 from tests.tolerances import EXACT, SUM
 
 SINGLE = 1e-5  # sums in single precision
 
 SENTENCES = [["x"], ["x", "y"], ["y", "x", "z"], ["x", "x", "y", "z"]]
+
+
+def untagged(words):
+    none = np.zeros(len(words))
+    return Tokens(words, np.full(len(words), -1, dtype=np.int32), none, none, 0.0)
 
 
 def frame_items(frame):
@@ -189,8 +194,7 @@ def test_rare_edges_and_rules_are_left_out():
     grammar = LPCFG.from_parameters(binary, lexical, {"S": [1.0]})
     for threshold, n_rules in ((1e-4, 2), (1e-1, 1)):
         pruner = ChartPruner(grammar, threshold)
-        none = np.full(2, -1, dtype=np.int32)
-        forest = pruner.chart(np.zeros(2, dtype=np.int32), none).forest
+        forest = pruner.chart(untagged(np.zeros(2, dtype=np.int32))).forest
         assert len(forest.app_rule) == n_rules
         assert len(forest.item_label) == 1 + 2 * n_rules
 
@@ -262,7 +266,7 @@ def test_coarse_kernels_equal_dictionaries(seed, boolean):
         n = len(sentence)
         n_spans = n * (n + 1) // 2
         words = np.array([grammar.words.index(x) for x in sentence], dtype=np.int32)
-        leaf, _ = pruner._leaves(words, np.full(n, -1, dtype=np.int32))
+        leaf, _ = pruner._leaves(untagged(words))
         chart = pruner._coarse_chart(leaf)
         rules = word_rules(tables, chart, boolean, 0.0)
         count = coarse_inside(tables, rules, chart, boolean, 0.0)

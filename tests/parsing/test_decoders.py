@@ -10,7 +10,6 @@ from lpcfg_sk.parsing._bracket_marginals import (
     bracket_marginals,
     bracket_tree,
 )
-from lpcfg_sk.parsing._charts import full_charts
 from lpcfg_sk.parsing._decoders import (
     kbest_items,
     max_marginal,
@@ -18,6 +17,7 @@ from lpcfg_sk.parsing._decoders import (
     viterbi,
     viterbi_derivation,
 )
+from lpcfg_sk.parsing._sentences import full_charts
 from tests.reference import charts as ref
 from tests.tolerances import EXACT, SUM
 

@@ -189,3 +189,64 @@ def pcfg_inside_outside(grammar, sentence):
             if above and left:
                 beta[c, k, j] = beta.get((c, k, j), 0.0) + above * left
     return alpha, beta
+
+
+def label_frequencies(grammar, depth=200):
+    """Expected number of nodes of each label in a tree of a plain PCFG, by levels."""
+    rules = [(a, b, c, float(t[0, 0, 0])) for (a, b, c), t in grammar.binary.items()]
+    level = {a: float(vector[0]) for a, vector in grammar.root.items()}
+    total = dict(level)
+    for _ in range(depth):
+        below = {}
+        for a, b, c, p in rules:
+            mass = level.get(a, 0.0) * p
+            below[b] = below.get(b, 0.0) + mass
+            below[c] = below.get(c, 0.0) + mass
+        level = below
+        for a, mass in level.items():
+            total[a] = total.get(a, 0.0) + mass
+        if not 1e-12 * sum(total.values()) < sum(level.values()) < 1e100:
+            break
+    return total
+
+
+def pruned_posteriors(grammar, sentence, threshold):
+    """Posteriors of items as pruning estimates them; none where no tree is left."""
+    n, frequency = len(sentence), label_frequencies(grammar)
+    rules = [(a, b, c, float(t[0, 0, 0])) for (a, b, c), t in grammar.binary.items()]
+    inside = {}
+
+    def keep(values, i, j):
+        merit = {a: value * frequency.get(a, 0.0) for a, value in values.items()}
+        for a, value in values.items():
+            if value > 0.0 and merit[a] >= 0.1 * threshold * max(merit.values()):
+                inside[a, i, j] = value
+
+    for i, word in enumerate(sentence):
+        own = {a: float(v[0]) for (a, x), v in grammar.lexical.items() if x == word}
+        keep(own, i, i + 1)
+    for width in range(2, n + 1):
+        for i in range(n - width + 1):
+            values = {}
+            for a, b, c, p in rules:
+                for k in range(i + 1, i + width):
+                    both = inside.get((b, i, k), 0.0)
+                    both *= inside.get((c, k, i + width), 0.0)
+                    values[a] = values.get(a, 0.0) + p * both
+            keep(values, i, i + width)
+    root = {(a, 0, n): float(vector[0]) for a, vector in grammar.root.items()}
+    total = sum(inside.get(item, 0.0) * weight for item, weight in root.items())
+    if total == 0.0:
+        return {}
+    outside = {item: root.get(item, 0.0) for item in inside}
+    for item in sorted(inside, key=lambda item: item[1] - item[2]):
+        a, i, j = item
+        if inside[item] * outside[item] <= 0.1 * threshold * total:
+            continue
+        for parent, b, c, p in rules:
+            for k in range(i + 1, j) if parent == a else ():
+                left, right = (b, i, k), (c, k, j)
+                if left in inside and right in inside:
+                    outside[left] += outside[item] * p * inside[right]
+                    outside[right] += outside[item] * p * inside[left]
+    return {item: inside[item] * outside[item] / total for item in inside}

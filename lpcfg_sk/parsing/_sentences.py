@@ -1,0 +1,315 @@
+"""Charts of all sentences of a treebank, their probabilities and marginals."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from lpcfg_sk._kernels._chart_spans import span_bounds
+from lpcfg_sk._kernels._coarse_inside import Tokens
+from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk.exceptions import ChartMemoryError
+from lpcfg_sk.parsing._charts import ChartModel
+from lpcfg_sk.parsing._pruning import ChartPruner
+
+#: Cubed sentence lengths in one chunk of parallel work.
+_CHUNK_WORK = 200_000
+
+# Part of the threshold at which probabilities and marginals that are given to users are
+# computed: 3e-12 by default, where WSJ dev has errors of 1e-8.
+_PRECISE = 1e-8
+
+
+def map_sentences(func, treebank, *, n_jobs=None):
+    """Return ``[func(row) for each row]``, rows in parallel threads.
+
+    Parameters
+    ----------
+    func : callable
+        Called with a row number.
+    treebank : Treebank
+        Sentences, none of them empty.
+    n_jobs : int, default=None
+        As in joblib.
+
+    Returns
+    -------
+    list
+    """
+    lengths = treebank.lengths
+    if len(lengths) and lengths.min() == 0:
+        row = int(np.argmin(lengths))
+        raise ValueError(f"row {row} is an empty sentence; leave it out")
+
+    def run(begin, end):
+        return [func(row) for row in range(begin, end)]
+
+    chunks = cut_by_work(lengths.astype(float) ** 3, _CHUNK_WORK)
+    parts = map_chunks(run, chunks, n_jobs=n_jobs)
+    return [result for part in parts for result in part]
+
+
+class SentenceCharts:
+    """The charts of all rows of a treebank, made on demand.
+
+    Parameters
+    ----------
+    model : ChartModel
+        The grammar and its pruner.
+    treebank : Treebank
+        Sentences; their trees are ignored.
+    open_class : bool, default=True
+        Whether a word that the grammar does not know, or not with its given tag, is
+        treated as an open-class word. Otherwise its sentence has no tree.
+    quick : bool, default=False
+        Whether values that are right up to about the threshold of the pruner suffice.
+    exact : ChartModel, default=None
+        The same grammar in double precision, for sentences that `model` in single
+        precision cannot hold.
+    tag_backoff : TagBackoff, default=None
+        What given tags leave open; None where they are followed to the letter, as
+        without `open_class`.
+    precise : bool, default=False
+        Whether probabilities and marginals themselves are wanted, and not only trees:
+        the threshold of the pruner is then lowered by the factor 1e-8. A sentence
+        whose chart takes too much memory so has that of the threshold itself, with a
+        warning.
+    strict_tags : bool, default=False
+        Whether labels of other tags are only open to a sentence that has no tree
+        without them.
+
+    Attributes
+    ----------
+    tags : ndarray of int32, shape (n_tokens,)
+        Given tags in ids of the pruner, -1 for none.
+    n_unknown_tags : int
+        Number of given tags that no nonterminal of the grammar has; they are ignored.
+    """
+
+    def __init__(
+        self,
+        model,
+        treebank,
+        *,
+        open_class=True,
+        quick=False,
+        exact=None,
+        tag_backoff=None,
+        precise=False,
+        strict_tags=False,
+    ):
+        self.model = model
+        self.exact = model if exact is None else exact
+        self.quick = quick
+        self.open_class = open_class
+        self.precise = precise
+        self.strict_tags = strict_tags
+        self.treebank = treebank.unparsed()
+        self._words = model.grammar.encode(self.treebank)[1]
+        self._coarse_words = (
+            self._words
+            if model.shares_words
+            else model.pruner.grammar.encode(self.treebank)[1]
+        )
+        self.tags = model.pruner.encode_tags(self.treebank)
+        given = self.treebank.tag >= 0
+        self.n_unknown_tags = int(np.sum(given & (self.tags < 0)))
+        self._shares, self._other = np.zeros((2, len(self.tags))), 0.0
+        if tag_backoff is not None and open_class and given.any():
+            self._shares = tag_backoff.shares(self.treebank)
+            self._other = tag_backoff.other
+
+    def _coarse(self, row):
+        """Return the tokens of a row in ids of the pruner."""
+        own = slice(*self.treebank.token_offsets[row : row + 2])
+        any_word, unknown = self._shares
+        return Tokens(
+            self._coarse_words[own],
+            self.tags[own],
+            any_word[own],
+            unknown[own],
+            self._other,
+        )
+
+    def pruned(self, row):
+        """Return the pruned chart of a row."""
+        threshold = self.model.pruner.threshold
+        if self.precise and threshold:
+            try:
+                return self._pruned(row, threshold * _PRECISE)
+            except ChartMemoryError as error:
+                self._warn_imprecise(error)
+        return self._pruned(row, threshold)
+
+    def _pruned(self, row, threshold):
+        tokens, name = self._coarse(row), f"row {row}"
+        if self.strict_tags and tokens.other > 0.0 and tokens.tag.max() >= 0:
+            strict = tokens._replace(other=0.0)
+            pruned = self.model.pruner.chart(strict, name, threshold)
+            if pruned.forest is not None:
+                return pruned
+        return self.model.pruner.chart(tokens, name, threshold)
+
+    def _warn_imprecise(self, error):
+        warnings.warn(
+            f"{error}; its probabilities are therefore computed with "
+            f"prune={self.model.pruner.threshold}, and may be off by several percent",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+    def live_items(self, row):
+        """Return the items of a row under the pruner, None without a parse."""
+        return self.model.pruner.live_items(self._coarse(row), f"row {row}")
+
+    def last_resort(self, row):
+        """Return the labels of a flat tree, see :meth:`ChartPruner.flat_labels`."""
+        return self.model.pruner.flat_labels(self._coarse(row))
+
+    def chart(self, row, *, pruned=None, outside=True):
+        """Return the filled chart of a row, None where it has no parse."""
+        threshold = self.model.pruner.threshold
+        if pruned is not None or not (self.precise and threshold):
+            pruned = self.pruned(row) if pruned is None else pruned
+            return self._filled(row, pruned, outside)
+        try:
+            return self._filled(row, self._pruned(row, threshold * _PRECISE), outside)
+        except ChartMemoryError as error:
+            self._warn_imprecise(error)
+        return self._filled(row, self._pruned(row, threshold), outside)
+
+    def _filled(self, row, pruned, outside):
+        if pruned.forest is None or (pruned.as_unknown.any() and not self.open_class):
+            return None
+        begin, end = self.treebank.token_offsets[row : row + 2]
+        sentence = (pruned, self._words[begin:end], f"row {row}")
+        chart = self.model.inside_outside(*sentence, outside=outside)
+        in_doubt = not (chart.in_range and chart.usable)
+        if self.exact is not self.model and in_doubt:
+            chart = self.exact.inside_outside(*sentence, outside=outside)
+        return chart
+
+
+def full_charts(grammar, treebank, max_memory=2**31):
+    """Return the unpruned charts of a treebank under a grammar."""
+    pruner = ChartPruner(grammar, None, max_memory=max_memory)
+    return SentenceCharts(ChartModel(grammar, pruner), treebank, open_class=False)
+
+
+def sentence_log_prob(grammar, X, *, max_memory=2**31, n_jobs=None):
+    """Log probability of each sentence under a grammar, over full charts.
+
+    Parameters
+    ----------
+    grammar : LPCFG
+        Any grammar.
+    X : Treebank
+        Sentences.
+    max_memory : int, default=2**31
+        Most bytes that one chart may take.
+    n_jobs : int, default=None
+        Number of threads.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_sentences,)
+        -inf where there is no tree or the sum is not positive.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import LPCFG, Treebank
+    >>> from lpcfg_sk.parsing import sentence_log_prob
+    >>> grammar = LPCFG.from_parameters(
+    ...     binary={("S", "A", "A"): [[[1.0]]]},
+    ...     lexical={("A", "x"): [0.25], ("A", "y"): [0.75]},
+    ...     root={"S": [1.0]},
+    ... )
+    >>> sentence_log_prob(grammar, Treebank([["x", "y"]])).round(4)
+    array([-1.674])
+    """
+    return chart_log_probs(full_charts(grammar, X, max_memory), n_jobs=n_jobs)
+
+
+def chart_log_probs(charts, *, n_jobs=None):
+    """Log probability of each row of sentence charts."""
+
+    def log_prob(row):
+        chart = charts.chart(row, outside=False)
+        return -np.inf if chart is None else chart.log_prob
+
+    rows = map_sentences(log_prob, charts.treebank, n_jobs=n_jobs)
+    return np.array(rows, dtype=np.float64)
+
+
+def marginals(grammar, X, *, normalize=False, max_memory=2**31, n_jobs=None):
+    """Marginals μ(a, i, j) of each sentence, over full charts.
+
+    Parameters
+    ----------
+    grammar : LPCFG
+        Any grammar.
+    X : Treebank
+        Sentences.
+    normalize : bool, default=False
+        Whether to divide by the value of the sentence.
+    max_memory : int, default=2**31
+        Most bytes that one chart may take.
+    n_jobs : int, default=None
+        Number of threads.
+
+    Returns
+    -------
+    list of DataFrame
+        One per sentence, with the columns label, start, end, marginal.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import LPCFG, Treebank
+    >>> from lpcfg_sk.parsing import marginals
+    >>> grammar = LPCFG.from_parameters(
+    ...     binary={("S", "A", "A"): [[[1.0]]]},
+    ...     lexical={("A", "x"): [0.25], ("A", "y"): [0.75]},
+    ...     root={"S": [1.0]},
+    ... )
+    >>> marginals(grammar, Treebank([["x", "y"]]), normalize=True)[0]
+      label  start  end  marginal
+    0     S      0    2       1.0
+    1     A      0    1       1.0
+    2     A      1    2       1.0
+    """
+    charts = full_charts(grammar, X, max_memory)
+    return chart_marginals(charts, normalize=normalize, n_jobs=n_jobs)
+
+
+def chart_marginals(charts, *, normalize=False, n_jobs=None):
+    """Marginals of each row of sentence charts, as DataFrames."""
+    names = np.array(charts.model.pruner.grammar.nonterminals, dtype=object)
+
+    def frame(row):
+        chart = charts.chart(row)
+        if chart is None:
+            return item_frame(0, np.zeros(0, np.int32), names[:0], np.zeros(0))
+        if normalize:
+            values = chart.posterior
+        else:
+            # Without their scale the values may underflow to 0.
+            values = np.ldexp(chart.marginal, int(chart.exponent[-1]))
+        forest = chart.forest
+        return item_frame(chart.n, forest.item_span, names[forest.item_label], values)
+
+    return map_sentences(frame, charts.treebank, n_jobs=n_jobs)
+
+
+def item_frame(n, span, labels, values):
+    """Put items into a DataFrame, from left to right, wide spans first."""
+    start, end = span_bounds(n)
+    frame = pd.DataFrame(
+        {
+            "label": pd.array(labels, dtype="string"),
+            "start": start[span],
+            "end": end[span],
+            "marginal": values,
+        }
+    )
+    order = np.lexsort((-frame["end"], frame["start"]))
+    return frame.iloc[order].reset_index(drop=True)

@@ -1,0 +1,155 @@
+"""Tags given with the words: which labels they allow, and how likely each is."""
+
+import numpy as np
+
+from lpcfg_sk._ragged import find_keys
+from lpcfg_sk.treebank import decode_label
+
+# Chosen on held-out training trees of WSJ, see TagBackoff: κ,
+_WITHIN = 0.1
+# η,
+_NOVEL = 1.0
+# and δ.
+_OTHER = 0.05
+
+
+class TagBackoff:
+    r"""What given tags leave open.
+
+    A tag t stands for several labels of a binarised grammar, NN also for NP+NN. A word
+    x that training has as NN, but never as a noun phrase of its own, may be one; a
+    word may have a tag that it never had; and a tag may be one with which the grammar
+    has no tree, or a mistake. So the value of the word under label a is
+
+    .. math:: v'(a, x) = v(a, x) + κ\, p(x | t) Σ_{x'} v(a, x')
+
+    where a has the tag t, a mixture of the word's own labels and those of the tag. If
+    the word never had the tag, it is
+
+    .. math:: v'(a, x) = η\, p(x)\, o(a) \Big/ Σ_{a'} p(a') o(a')
+
+    with the values o(a) of the unknown word, summed over the labels of the tag. Under
+    labels of other tags it is δ v(a, x). All hold for vectors over states, too.
+    Sentences whose words have no tags are not affected.
+
+    Parameters
+    ----------
+    coarse : LPCFG
+        A plain PCFG, which gives p(x | t) and p(a).
+    binarized : bool, default=False
+        Whether the labels are those of a :class:`TreeBinarizer`.
+    within, novel, other : float
+        κ, η and δ.
+    """
+
+    def __init__(
+        self, coarse, *, binarized=False, within=_WITHIN, novel=_NOVEL, other=_OTHER
+    ):
+        arrays = coarse.arrays
+        self.coarse = coarse
+        self.other = other
+        self._within, self._novel = within, novel
+        self._tags = {}
+        names = [lowest_label(a, binarized) for a in coarse.nonterminals]
+        tag = np.array([self._tags.setdefault(x, len(self._tags)) for x in names], int)
+        frequency = expected_label_frequencies(arrays, arrays.binary, arrays.root)
+        mass = frequency[arrays.lex_label] * arrays.lexical
+        n_words, n_tags = len(arrays.word_offset) - 1, max(len(self._tags), 1)
+        word = np.repeat(np.arange(n_words), np.diff(arrays.word_offset))
+        entry_tag = tag[arrays.lex_label]
+        pairs = word * np.int64(n_tags) + entry_tag
+        self._pairs, place = np.unique(pairs, return_inverse=True)
+        self._of_pair = np.bincount(place, mass, minlength=len(self._pairs))
+        self._of_word = np.bincount(word, mass, minlength=n_words)
+        self._of_tag = np.bincount(entry_tag, mass, minlength=n_tags)
+        unknown = unknown_weights(arrays)[word] * mass
+        self._unknown_of_tag = np.bincount(entry_tag, unknown, minlength=n_tags)
+
+    def shares(self, treebank):
+        """Return the shares of any word and of the unknown word in each token.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences.
+
+        Returns
+        -------
+        any_word, unknown : ndarray of float64, shape (n_tokens,)
+            Zero where a token has no tag, or one that no label has.
+        """
+        word = self.coarse.encode(treebank)[1].astype(np.int64)
+        known = [
+            self._tags.get(lowest_label(name, treebank.binarized), -1)
+            for name in treebank.labels
+        ]
+        tag = np.array([*known, -1], dtype=np.int64)[treebank.tag]
+        any_word, unknown = np.zeros((2, len(word)))
+        tokens = np.flatnonzero((word >= 0) & (tag >= 0))
+        word, tag = word[tokens], tag[tokens]
+        place = find_keys(self._pairs, word * len(self._tags) + tag)
+        own = np.append(self._of_pair, 0.0)[place]
+        any_word[tokens] = self._within * _ratio(own, self._of_tag[tag])
+        novel = self._novel * _ratio(self._of_word[word], self._unknown_of_tag[tag])
+        unknown[tokens] = np.where(own > 0.0, 0.0, novel)
+        return any_word, unknown
+
+
+def _ratio(part, whole):
+    """Divide, 0 where the divisor is."""
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
+
+
+def lowest_label(label, binarized):
+    """Return the tag that a label over one word stands for, None for a bare word."""
+    if not binarized:
+        return label
+    chain = decode_label(label).chain
+    return chain[-1] if chain else None
+
+
+def unknown_weights(arrays):
+    """Return weights of the words that make up the unknown word.
+
+    Every known word has the same weight, whatever its frequency, so that labels with
+    many different words (open classes) get most of the mass.
+    """
+    n_words = len(arrays.word_offset) - 1
+    word = np.repeat(np.arange(n_words), np.diff(arrays.word_offset))
+    entry = np.repeat(np.arange(len(word)), np.diff(arrays.lex_offset))
+    size = np.bincount(word[entry], weights=np.abs(arrays.lexical), minlength=n_words)
+    weight = np.divide(1.0, size, out=np.zeros(n_words), where=size > 0)
+    return weight / max(weight.sum(), np.finfo(float).tiny)
+
+
+def expected_label_frequencies(arrays, probabilities, root, n_steps=200):
+    """Return the relative frequency of each nonterminal in the trees of a PCFG.
+
+    Parameters
+    ----------
+    arrays : GrammarArrays
+        Symbols and rules.
+    probabilities : ndarray of float64, shape (n_rules,)
+        One weight per rule.
+    root : ndarray of float64, shape (n_roots,)
+        One weight per root.
+    n_steps : int, default=200
+        Largest depth that counts, so that the sum ends also for grammars whose trees
+        never end and for weights that are not probabilities.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_nonterminals,)
+        Frequencies, which sum to one.
+    """
+    n_labels = len(arrays.n_states)
+    level = np.bincount(arrays.root_label, weights=root, minlength=n_labels)
+    total = level.copy()
+    for _ in range(n_steps):
+        mass = probabilities * level[arrays.rule_parent]
+        level = np.bincount(arrays.rule_left, weights=mass, minlength=n_labels)
+        level += np.bincount(arrays.rule_right, weights=mass, minlength=n_labels)
+        total += level
+        if not 1e-12 * total.sum() < level.sum() < 1e100:
+            break
+    return total / max(total.sum(), np.finfo(float).tiny)
