@@ -44,11 +44,12 @@ def results_table(search):
     >>> from lpcfg_sk.inspection import results_table
     >>> grammar = CFG.from_string("S -> 'a' S | 'b' S | 'c'")
     >>> X = [["a", "c"], ["a", "a", "c"], ["c"], ["b", "c"]] * 3
-    >>> search = GridSearchCV(MarginEMPCFG(grammar), {"s": [1.2, 1.5]}, cv=2).fit(X)
-    >>> results_table(search)[["s", "mean_score", "rank"]].round(2)
-         s  mean_score  rank
-    0  1.5       -2.10     1
-    1  0.5       -2.12     2
+    >>> margins = {"gamma": [0.01, 0.3]}
+    >>> search = GridSearchCV(MarginEMPCFG(grammar), margins, cv=2).fit(X)
+    >>> results_table(search)[["gamma", "mean_score", "rank"]].round(2)
+       gamma  mean_score  rank
+    0   0.30       -2.08     1
+    1   0.01       -2.10     2
     """
     if not hasattr(search, "cv_results_"):
         check_is_fitted(search)

@@ -12,7 +12,7 @@ SMALL_CHUNKS = {
     "lpcfg_sk.pivot._rule_counts._CHUNK_PRODUCTS": 1e5,
     "lpcfg_sk.pivot._simplex._CHUNK_ROWS": 64,
     "lpcfg_sk.cfg._derivations._CHUNK_WORK": 2_000,
-    "lpcfg_sk.parsing._charts._CHUNK_WORK": 20_000,
+    "lpcfg_sk.parsing._sentences._CHUNK_WORK": 20_000,
     "lpcfg_sk.language_model._aggregate_training._CHUNK_NONZEROS": 300,
 }
 
