@@ -22,7 +22,7 @@ from lpcfg_sk.automata._reduction import (
     restrict,
     zero_automaton,
 )
-from lpcfg_sk.automata._tensors import scale_exponent
+from lpcfg_sk.automata._scaling import scale_exponent
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
 #: Up to this exponent, γ is left at 1.
