@@ -8,6 +8,7 @@ import numpy as np
 from lpcfg_sk._parallel import one_blas_thread
 from lpcfg_sk.automata._gram_matrices import (
     GramMatrices,
+    Recursion,
     context_gram,
     find_recursion,
     subcritical_radius,
@@ -25,6 +26,8 @@ class TreeSum(NamedTuple):
     ----------
     states : ndarray of int64
         The states that some tree reaches and some context observes.
+    recursion : Recursion
+        That of the transitions between them.
     gram : ndarray of float64
         Over those states.
     settled : bool
@@ -32,6 +35,7 @@ class TreeSum(NamedTuple):
     """
 
     states: np.ndarray
+    recursion: Recursion
     gram: np.ndarray
     settled: bool
 
@@ -107,10 +111,11 @@ def tree_analysis(wta):
     def solve():
         states = useful_states(wta)
         if len(states) == 0:
-            return TreeSum(states, np.zeros((0, 0)), True)
+            return TreeSum(states, find_recursion([]), np.zeros((0, 0)), True)
         _, tensors, omega = restrict(wta, states)
+        recursion = find_recursion(tensors)
         with one_blas_thread():
-            return TreeSum(states, *tree_sum(tensors, omega, find_recursion(tensors)))
+            return TreeSum(states, recursion, *tree_sum(tensors, omega, recursion))
 
     return wta._cached("trees", solve)
 
@@ -134,11 +139,10 @@ def gram_analysis(wta):
     """
 
     def solve():
-        states, tree, _ = tree_analysis(wta)
+        states, recursion, tree, _ = tree_analysis(wta)
         if len(states) == 0:
             return Analysis(states, GramMatrices(tree, tree), 0.0, 1.0)
         alpha, tensors, _ = restrict(wta, states)
-        recursion = find_recursion(tensors)
         unit = value_unit(wta)
         with one_blas_thread():
             radius = subcritical_radius(tensors, tree, recursion)

@@ -249,7 +249,7 @@ def _check_rank_tol(rank_tol):
 def _inner_product(first, second):
     """Sum of f(t) g(t) over all trees, in units of `value_unit` of both automata."""
     pair = first, second
-    states, trees, _ = zip(*map(tree_analysis, pair), strict=True)
+    states, _, trees, _ = zip(*map(tree_analysis, pair), strict=True)
     if any(len(useful) == 0 for useful in states):
         return 0.0
     parts = [restrict(wta, useful) for wta, useful in zip(pair, states, strict=True)]
