@@ -9,6 +9,7 @@ import os
 import tempfile
 import uuid
 from functools import cache
+from threading import Lock
 from typing import NamedTuple
 
 import joblib
@@ -232,14 +233,40 @@ def one_blas_thread():
 
     The number of threads, which differs between processes, changes the last bits of
     a product. :func:`lpcfg_sk._parallel.map_chunks` enters the context around all
-    chunks, because leaving it in one thread would end it for the others, and again
-    within each chunk, which may run in another process.
+    chunks, and again within each chunk, which may run in another process. Several
+    Python threads may be in the context at once; the last one to leave ends it.
 
     Returns
     -------
     context : context manager
     """
-    return _controller().limit(limits=1, user_api="blas")
+    return _OneBlasThread()
+
+
+class _OneBlasThread:
+    """Limits that belong to the whole process, or to a thread of some BLAS libraries.
+
+    Each thread therefore sets them, and only the last one restores those of before.
+    """
+
+    _lock = Lock()
+    _n_inside = 0
+    _first = None
+
+    def __enter__(self):
+        cls = _OneBlasThread
+        with cls._lock:
+            limits = _controller().limit(limits=1, user_api="blas")
+            if cls._n_inside == 0:
+                cls._first = limits
+            cls._n_inside += 1
+
+    def __exit__(self, *error):
+        cls = _OneBlasThread
+        with cls._lock:
+            cls._n_inside -= 1
+            if cls._n_inside == 0:
+                cls._first.restore_original_limits()
 
 
 @cache

@@ -6,6 +6,7 @@ from numbers import Real
 import numpy as np
 from scipy.linalg import block_diag
 
+from lpcfg_sk._parallel import one_blas_thread
 from lpcfg_sk.automata._tensors import CPTensor, DenseTensor, SparseTensor
 
 #: Above this share of non-zeros a tensor is cheaper to keep dense.
@@ -34,12 +35,16 @@ class AlgebraOfFunctions:
                 f"Q should be a finite matrix of shape {(self.n_states,) * 2}, got "
                 f"shape {Q.shape}."
             )
-        try:
-            inverse = np.linalg.inv(Q)
-        except np.linalg.LinAlgError:
-            raise ValueError("Q is singular; a basis change is invertible.") from None
-        tensors = [t.project(inverse.T, Q, Q) for t in self.tensors]
-        return self._derived(Q.T @ self.alpha, tensors, self.omega_matrix @ inverse.T)
+        with one_blas_thread():
+            try:
+                inverse = np.linalg.inv(Q)
+            except np.linalg.LinAlgError:
+                raise ValueError(
+                    "Q is singular; a basis change is invertible."
+                ) from None
+            tensors = [t.project(inverse.T, Q, Q) for t in self.tensors]
+            omega = self.omega_matrix @ inverse.T
+            return self._derived(Q.T @ self.alpha, tensors, omega)
 
     def reweight(self, gamma):
         """Weigh trees by their size: t ↦ γ^size(t) f(t), size = inner nodes.

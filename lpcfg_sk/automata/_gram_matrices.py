@@ -12,32 +12,18 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, gmres
 
-from lpcfg_sk.exceptions import NotStronglyConvergentError
+from lpcfg_sk.automata._fixed_points import (
+    CRITICAL,
+    KLEENE_STEPS,
+    ROUNDING,
+    TOL,
+    divergent,
+    fixed_point,
+    leading_value,
+    solve_shifted,
+)
 
-#: Steps of plain iteration before Newton's method takes over.
-_KLEENE_STEPS = 60
-_NEWTON_STEPS = 60
-_GMRES_RTOL = 1e-7
-_GMRES_RESTART = 60
-_GMRES_CYCLES = 10
-
-#: Relative change at which an iteration has converged; rounding stops it there.
-_TOL = 1e-14
-#: Entries beyond this are not those of a convergent sum.
-_OVERFLOW = 1e280
-#: ρ(E) this close to 1 cannot be told from a divergent sum.
-_CRITICAL = 1e-6
-#: Largest relative residual that is still put down to rounding.
-_ROUNDING = 1e-10
-#: Share of a Newton step that the next one may take back: solves are not exact.
-_OVERSHOOT = 1e-2
-
-#: Krylov spaces of the spectral radius.
-_KRYLOV_SIZE = 30
-_KRYLOV_RESTARTS = 40
-_KRYLOV_RTOL = 1e-8
 #: Up to this many entries the matrix of E itself is formed.
 _SMALL = 64
 
@@ -55,16 +41,6 @@ class GramMatrices(NamedTuple):
 
     context: np.ndarray
     tree: np.ndarray
-
-
-def _divergent(detail):
-    return NotStronglyConvergentError(
-        "The weighted tree automaton is not strongly convergent: the sum of "
-        f"|t|·f(t)² over all trees t is infinite ({detail}), so its Hankel matrix has "
-        "no singular value decomposition and its l2 norm may be infinite. Scale the "
-        "transition weights down (f_γ(t) = γ^size(t) f(t) with γ < 1, parameter "
-        "`gamma` of SVTAMinimizer), or renormalise the grammar."
-    )
 
 
 class Recursion(NamedTuple):
@@ -158,81 +134,6 @@ def _entry_sizes(gram):
     return np.outer(sizes, sizes)
 
 
-def _iterate(step, s, scale, depth):
-    """Iterate from below; stop early where convergence would be too slow.
-
-    States outside of any recursion have their values after `depth` steps.
-    """
-    change, n_steps = np.inf, depth + _KLEENE_STEPS
-    for k in range(n_steps):
-        new = step.value(s)
-        if not np.abs(new).max() < _OVERFLOW:
-            raise _divergent("the Gram matrix of its trees grows without bound")
-        last, change = change, np.abs((new - s) / scale(new)).max()
-        s = new
-        if change <= _TOL:
-            break
-        rate = change / last
-        if k >= depth + 8 and change * max(rate, 1e-3) ** (n_steps - k) > 1e-10:
-            break
-    return s, change
-
-
-def _solve(apply, rhs, unit):
-    """Solve (I − apply) x = rhs by GMRES in units of `unit`, or return None."""
-    shape = rhs.shape
-
-    def matvec(v):
-        v = v.reshape(shape)
-        return (v - apply(v * unit) / unit).ravel()
-
-    operator = LinearOperator((rhs.size, rhs.size), matvec=matvec, dtype=np.float64)
-    restart = min(_GMRES_RESTART, rhs.size)
-    b = (rhs / unit).ravel()
-    if not b.any():
-        return np.zeros(shape)
-    options = {"rtol": _GMRES_RTOL, "restart": restart, "maxiter": _GMRES_CYCLES}
-    with np.errstate(over="ignore", invalid="ignore"):
-        x, _ = gmres(operator, b, **options)
-    if not np.isfinite(x).all():
-        return None
-    return x.reshape(shape) * unit
-
-
-def _fixed_point(step, start, scale, depth, *, symmetric):
-    """Least fixed point of F from below: plain steps, then Newton's method."""
-    s, change = _iterate(step, start, scale, depth)
-    best = change
-    for _ in range(_NEWTON_STEPS):
-        if change <= _TOL:
-            break
-        unit = scale(s)
-        residual = step.value(s) - s
-        size = np.abs(residual / unit).max()
-        if size <= _TOL:
-            break
-        # Once steps no longer improve, the residual is rounding error.
-        if best <= _ROUNDING and size >= best / 2:
-            break
-        best = min(best, size)
-        delta = _solve(lambda h, s=s: step.derivative(s, h), residual, unit)
-        if delta is None:
-            raise _divergent("Newton's method for the Gram matrix broke down")
-        if symmetric:
-            delta = (delta + delta.T) / 2
-            if np.trace(delta / unit) < -max(_ROUNDING, _OVERSHOOT * change):
-                # From below every Newton step of a convergent automaton is positive.
-                raise _divergent("the Gram matrix of its trees has no fixed point")
-        s = s + delta
-        if not np.abs(s).max() < _OVERFLOW:
-            raise _divergent("the Gram matrix of its trees grows without bound")
-        change = np.abs(delta / unit).max()
-    residual = step.value(s) - s
-    if not np.isfinite(residual).all() or np.abs(residual / scale(s)).max() > _ROUNDING:
-        raise _divergent("the Gram matrix of its trees does not converge")
-    return step.value(s)
-
-
 def tree_sum(tensors, omega, recursion, start=None):
     """Solve S = Σ_σ ω_σω_σᵀ + K(T, S, S, T), without a check of ρ(E).
 
@@ -250,8 +151,11 @@ def tree_sum(tensors, omega, recursion, start=None):
 
     Returns
     -------
-    ndarray of float64, shape (n, n)
-        The least solution if the automaton is strongly convergent.
+    gram : ndarray of float64, shape (n, n)
+        The least solution if ρ(E) < 1 there.
+    settled : bool
+        Whether plain steps alone reached it, so that it is the sum over all trees
+        without a check of ρ(E).
 
     Raises
     ------
@@ -267,11 +171,11 @@ def tree_sum(tensors, omega, recursion, start=None):
     constant = omega.T @ omega
     step = _Step(tensors, tensors, constant)
     s = np.zeros_like(constant) if start is None else start
-    s = _fixed_point(step, s, _entry_sizes, recursion.depth, symmetric=True)
+    s, settled = fixed_point(step, s, _entry_sizes, recursion.depth, symmetric=True)
     s = (s + s.T) / 2
-    if eigh(s / _entry_sizes(s), eigvals_only=True)[0] < -_ROUNDING * len(s):
-        raise _divergent("the Gram matrix of its trees is not positive semidefinite")
-    return s
+    if eigh(s / _entry_sizes(s), eigvals_only=True)[0] < -ROUNDING * len(s):
+        raise divergent("the Gram matrix of its trees is not positive semidefinite")
+    return s, settled
 
 
 def tree_gram(tensors, omega, recursion, start=None):
@@ -298,15 +202,35 @@ def tree_gram(tensors, omega, recursion, start=None):
     Newton's method may land on a fixed point other than the sum over trees; such a
     point has ρ(E) ≥ 1 and is refused.
     """
-    s = tree_sum(tensors, omega, recursion, start)
+    s, _ = tree_sum(tensors, omega, recursion, start)
+    return s, subcritical_radius(tensors, s, recursion)
+
+
+def subcritical_radius(tensors, s, recursion):
+    """Spectral radius ρ(E) of a convergent automaton.
+
+    Parameters
+    ----------
+    tensors, s, recursion
+        As in `spectral_radius`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    NotStronglyConvergentError
+        If ρ(E) is not below 1.
+    """
     rho = spectral_radius(tensors, s, recursion)
-    if rho >= 1 - _CRITICAL:
-        raise _divergent(
+    if rho >= 1 - CRITICAL:
+        raise divergent(
             f"1 − ρ = {1 - rho:.3g} for the spectral radius ρ of the Gram iteration, "
-            f"not more than {_CRITICAL:g}, below which a sum cannot be told from a "
+            f"not more than {CRITICAL:g}, below which a sum cannot be told from a "
             "divergent one"
         )
-    return s, rho
+    return rho
 
 
 def cross_gram(first, omega_first, second, omega_second, units):
@@ -330,7 +254,7 @@ def cross_gram(first, omega_first, second, omega_second, units):
     unit = np.outer(*units)
     start = np.zeros_like(unit)
     depth = max(find_recursion(tensors).depth for tensors in (first, second))
-    return _fixed_point(step, start, lambda _: unit, depth, symmetric=False)
+    return fixed_point(step, start, lambda _: unit, depth, symmetric=False)[0]
 
 
 def _adjoint(tensors, s):
@@ -373,21 +297,21 @@ def context_gram(tensors, alpha, s, recursion):
     constant = np.outer(alpha, alpha)
     adjoint = _adjoint(tensors, s)
     g = constant
-    for _ in range(recursion.depth + _KLEENE_STEPS):
+    for _ in range(recursion.depth + KLEENE_STEPS):
         new = constant + adjoint(g)
         unit = _entry_sizes(new)
         change = np.abs((new - g) / unit).max()
         g = new
-        if change <= _TOL:
+        if change <= TOL:
             break
     else:
         for _ in range(3):
             residual = constant + adjoint(g) - g
-            if np.abs(residual / unit).max() <= _TOL:
+            if np.abs(residual / unit).max() <= TOL:
                 break
-            delta = _solve(adjoint, residual, unit)
+            delta = solve_shifted(adjoint, residual, unit)
             if delta is None:
-                raise _divergent("the Gram matrix of its contexts cannot be solved")
+                raise divergent("the Gram matrix of its contexts cannot be solved")
             g = g + (delta + delta.T) / 2
         # Plain sweeps restore the accuracy of the small entries.
         for _ in range(2):
@@ -395,9 +319,9 @@ def context_gram(tensors, alpha, s, recursion):
     g = (g + g.T) / 2
     scaled = g / _entry_sizes(g)
     if not np.isfinite(scaled).all():
-        raise _divergent("the Gram matrix of its contexts does not converge")
-    if eigh(scaled, eigvals_only=True)[0] < -_ROUNDING * len(g):
-        raise _divergent("the Gram matrix of its contexts is not positive semidefinite")
+        raise divergent("the Gram matrix of its contexts does not converge")
+    if eigh(scaled, eigvals_only=True)[0] < -ROUNDING * len(g):
+        raise divergent("the Gram matrix of its contexts is not positive semidefinite")
     return g
 
 
@@ -438,38 +362,4 @@ def spectral_radius(tensors, s, recursion):
         if not np.isfinite(matrix).all():
             return np.inf
         return float(np.abs(np.linalg.eigvals(matrix)).max())
-    return _leading_value(matvec, np.eye(n)[pairs] + s[pairs] / unit)
-
-
-def _leading_value(matvec, v):
-    """Leading eigenvalue of a map that preserves positive semidefinite matrices.
-
-    By the theorem of Krein and Rutman it is real and nonnegative, and a positive
-    definite start has a component along its eigenvector. Arnoldi's method is written
-    out because ARPACK continues from random vectors where a Krylov space is exhausted,
-    which happens for small automata.
-    """
-    value = 0.0
-    for _ in range(_KRYLOV_RESTARTS):
-        basis = np.zeros((_KRYLOV_SIZE + 1, len(v)))
-        h = np.zeros((_KRYLOV_SIZE + 1, _KRYLOV_SIZE))
-        basis[0] = v / np.linalg.norm(v)
-        for k in range(_KRYLOV_SIZE):
-            w = matvec(basis[k])
-            if not np.isfinite(w).all():
-                return np.inf
-            for _ in range(2):  # twice is enough to be orthogonal
-                share = basis[: k + 1] @ w
-                w -= share @ basis[: k + 1]
-                h[: k + 1, k] += share
-            h[k + 1, k] = np.linalg.norm(w)
-            if h[k + 1, k] <= 1e-14 * np.linalg.norm(h[: k + 1, k]):
-                return float(np.linalg.eigvals(h[: k + 1, : k + 1]).real.max())
-            basis[k + 1] = w / h[k + 1, k]
-        values, vectors = np.linalg.eig(h[:-1])
-        best = np.argmax(values.real)
-        value = float(values[best].real)
-        if abs(h[-1, -1] * vectors[-1, best]) <= _KRYLOV_RTOL * value:
-            break
-        v = vectors[:, best].real @ basis[:-1]
-    return value
+    return leading_value(matvec, np.eye(n)[pairs] + s[pairs] / unit)

@@ -4,16 +4,14 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from lpcfg_sk._parallel import one_blas_thread
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
+from lpcfg_sk.automata._analysis import rescale_terminals, useful_states
 from lpcfg_sk.automata._compressor import BaseAutomatonCompressor
 from lpcfg_sk.automata._gram_matrices import find_recursion, tree_gram
+from lpcfg_sk.automata._recent import recent_number, recent_svd
 from lpcfg_sk.automata._reduction import reduce_exactly, restrict
-from lpcfg_sk.automata._svta import (
-    gamma_scale,
-    hankel_svd,
-    rescale_terminals,
-    useful_states,
-)
+from lpcfg_sk.automata._svta import gamma_scale
 from lpcfg_sk.automata._wta import WTA
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
@@ -79,6 +77,10 @@ class SVTAMinimizer(BaseAutomatonCompressor):
     `GridSearchCV` clones its estimator, so a fitted learner loses its fit and is fitted
     again on each fold. An LPCFG, a WTA or a ``sklearn.frozen.FrozenEstimator`` stays as
     it is.
+
+    Fits to equal automata share one decomposition, however many `n_states` a search
+    tries: a process keeps the last ones, up to 512 MB, by the content of the automaton,
+    `gamma` and `rank_tol`. Estimators hold no part of it, so it is not pickled.
 
     With all states the values are those of the original up to rounding: on treebanks
     to 1e-8 of each. Trees that repeat an unlikely rule many times, such as long lists,
@@ -157,7 +159,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
         """
         self._fit_original(X, sample_weight)
         self.gamma_, svd, self.wta_ = self._minimize(self.original_)
-        self.singular_values_ = svd.singular_values
+        self.singular_values_ = svd.singular_values.copy()
         self.n_states_ = self.wta_.n_states
         return self
 
@@ -178,7 +180,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
     def _minimize(self, wta):
         """Return γ, the decomposition of the reweighted automaton, and the result."""
         gamma = self._gamma(wta)
-        svd = hankel_svd(wta.reweight(gamma), self.rank_tol)
+        svd = recent_svd(wta, gamma, self.rank_tol)
         return gamma, svd, svd.truncate(self.n_states).reweight(1 / gamma)
 
     def _gamma(self, wta):
@@ -186,7 +188,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
             return 1.0
         if self.gamma != "max":
             return float(self.gamma)
-        critical = critical_gamma(wta)
+        critical = recent_number(wta, critical_gamma)
         if not np.isfinite(critical):
             raise ValueError(
                 "gamma='max': every γ converges, because only finitely many trees "
@@ -235,6 +237,11 @@ def critical_gamma(wta, *, rtol=1e-3):
         raise TypeError(f"critical_gamma takes a WTA, got {type(wta).__name__}.")
     if not 0 < rtol < 1:
         raise ValueError(f"rtol should be between 0 and 1, got {rtol!r}.")
+    with one_blas_thread():
+        return _critical_gamma(wta, rtol)
+
+
+def _critical_gamma(wta, rtol):
     if all(tensor.kind != "sparse" for tensor in wta.tensors):
         # Hidden states may diverge, but do not limit γ. In sparse automata such as
         # grammars they are states of their own, which are left out below.

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from lpcfg_sk._kernels._wta_charts import rescale_rows
+from lpcfg_sk._parallel import one_blas_thread
 from lpcfg_sk.automata._tensors import DenseTensor, SparseTensor
 
 #: Directions this far below others, in units of each state, are rounding errors. On
@@ -90,7 +91,8 @@ def reduce_exactly(wta):
         return zero_automaton(wta)
     if small.rank == wta.n_states:
         return wta
-    return change_basis(wta, np.arange(wta.n_states), small.basis, small.dual)
+    with one_blas_thread():
+        return change_basis(wta, np.arange(wta.n_states), small.basis, small.dual)
 
 
 class Reduction(NamedTuple):
@@ -158,6 +160,11 @@ def reduction(alpha, tensors, omega):
     orders of magnitude, and ranks need no Gram matrices, which would square small
     numbers.
     """
+    with one_blas_thread():
+        return _reduction(alpha, tensors, omega)
+
+
+def _reduction(alpha, tensors, omega):
     n = len(alpha)
     rng = np.random.default_rng(0)
 

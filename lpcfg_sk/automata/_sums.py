@@ -2,7 +2,18 @@
 
 import numpy as np
 
+from lpcfg_sk._parallel import one_blas_thread
 from lpcfg_sk.automata._algebra import common_words, sum_parts
+from lpcfg_sk.automata._analysis import (
+    convergent_form,
+    gram_analysis,
+    rescale_terminals,
+    summable_form,
+    tree_analysis,
+    useful_states,
+    value_unit,
+)
+from lpcfg_sk.automata._convergence import strongly_convergent
 from lpcfg_sk.automata._gram_matrices import (
     GramMatrices,
     cross_gram,
@@ -11,14 +22,7 @@ from lpcfg_sk.automata._gram_matrices import (
     tree_sum,
 )
 from lpcfg_sk.automata._reduction import restrict
-from lpcfg_sk.automata._svta import (
-    convergent_form,
-    gram_analysis,
-    hankel_svd,
-    minimum,
-    rescale_terminals,
-    value_unit,
-)
+from lpcfg_sk.automata._svta import exact_reduction, hankel_svd, minimum
 from lpcfg_sk.automata._tensors import DenseTensor
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
@@ -70,9 +74,10 @@ class SumsOverTrees:
         Returns
         -------
         float
-            Below 1 for strongly convergent automata, 0 for those without recursion;
-            inf where the sum over trees has no finite value. Hidden states count here
-            and may diverge, although `is_convergent` and `singular_values` ignore them.
+            Below 1 where `is_square_convergent`, 0 for automata without recursion; inf
+            where the sum over trees has no finite value. Hidden states count here and
+            may diverge, although `is_square_convergent` and `singular_values` ignore
+            them.
         """
         try:
             return gram_analysis(rescale_terminals(self)[0]).radius
@@ -80,13 +85,35 @@ class SumsOverTrees:
             return np.inf
 
     @property
-    def is_convergent(self):
-        """Whether Σ_t |t| f(t)² is finite, as singular values and norms need."""
+    def is_square_convergent(self):
+        """Whether Σ_t |t| f(t)² is finite, as singular values need.
+
+        The sum is that of all squared entries of the Hankel matrix. It is finite for
+        every strongly convergent f, and for others: see `is_strongly_convergent`.
+        """
         try:
             convergent_form(self)
         except NotStronglyConvergentError:
             return False
         return True
+
+    @property
+    def is_convergent(self):
+        """The same as `is_square_convergent`, not the paper's strong convergence."""
+        return self.is_square_convergent
+
+    @property
+    def is_strongly_convergent(self):
+        """Whether Σ_t |t| |f(t)| is finite, as theorem 3 of the paper assumes.
+
+        For a probability distribution it says that trees have a finite expected size.
+        It implies `is_square_convergent`, but not the other way round. No method of
+        this class asks for it. None where weights of both signs leave it undecided:
+        the sum is finite where that of the absolute weights is, infinite where
+        Σ_t f(c[t]) is for a context c or `is_square_convergent` is false, and no
+        algorithm is known for what is in between.
+        """
+        return self._cached("strong", lambda: strongly_convergent(self))
 
     def singular_values(self, *, rank_tol=None):
         """Singular values of the Hankel matrix of f, largest first.
@@ -119,7 +146,7 @@ class SumsOverTrees:
         -------
         WTA
             The singular value tree automaton of f, or of a reweighted f where f is
-            not strongly convergent or its weights are far from 1; one state of
+            not square convergent or its weights are far from 1; one state of
             weight zero for the zero function.
         """
         _check_rank_tol(rank_tol)
@@ -155,14 +182,14 @@ class SumsOverTrees:
         Parameters
         ----------
         other : WTA
-            Strongly convergent, as this one.
+            Square convergent, as this one.
 
         Returns
         -------
         float
         """
         self._check_same_trees(other)
-        pair = convergent_form(self), convergent_form(other)
+        pair = summable_form(self), summable_form(other)
         return _inner_product(*pair) * value_unit(pair[0]) * value_unit(pair[1])
 
     def norm(self):
@@ -172,7 +199,7 @@ class SumsOverTrees:
         -------
         float
         """
-        wta = convergent_form(self)
+        wta = summable_form(self)
         return float(np.sqrt(max(_inner_product(wta, wta), 0.0))) * value_unit(wta)
 
     def distance(self, other, *, method="auto"):
@@ -181,13 +208,13 @@ class SumsOverTrees:
         Parameters
         ----------
         other : WTA
-            Strongly convergent, as this one.
+            Square convergent, as this one.
         method : {"auto", "inner", "difference"}, default="auto"
             "inner" takes three inner products, which cannot tell functions apart that
             differ by less than about 1e-7 of their norm; "difference" takes the
             automaton of the difference; "auto" takes the latter where it matters and
-            the automata are small enough. The unknown word is a word like any other
-            here.
+            the ranks of both functions add up to 160 at most. The unknown word is a
+            word like any other here.
 
         Returns
         -------
@@ -198,7 +225,7 @@ class SumsOverTrees:
                 f"method should be 'auto', 'inner' or 'difference', got {method!r}."
             )
         self._check_same_trees(other)
-        pair = convergent_form(self), convergent_form(other)
+        pair = summable_form(self), summable_form(other)
         return float(_distance(*pair, method)) * max(map(value_unit, pair))
 
     def _check_same_trees(self, other):
@@ -222,16 +249,18 @@ def _check_rank_tol(rank_tol):
 def _inner_product(first, second):
     """Sum of f(t) g(t) over all trees, in units of `value_unit` of both automata."""
     pair = first, second
-    states, grams, _, units = zip(*map(gram_analysis, pair), strict=True)
+    states, _, trees, _ = zip(*map(tree_analysis, pair), strict=True)
     if any(len(useful) == 0 for useful in states):
         return 0.0
-    trees = [gram.tree for gram in grams]
     parts = [restrict(wta, useful) for wta, useful in zip(pair, states, strict=True)]
-    alpha1, alpha2 = (part[0] / unit for part, unit in zip(parts, units, strict=True))
-    if first is second:
-        return float(alpha1 @ trees[0] @ alpha2)
-    cross = _cross(pair, [part[1] for part in parts], states, trees)
-    return float(alpha1 @ cross @ alpha2)
+    alpha1, alpha2 = (
+        part[0] / value_unit(wta) for part, wta in zip(parts, pair, strict=True)
+    )
+    with one_blas_thread():
+        if first is second:
+            return float(alpha1 @ trees[0] @ alpha2)
+        cross = _cross(pair, [part[1] for part in parts], states, trees)
+        return float(alpha1 @ cross @ alpha2)
 
 
 def _cross(pair, tensors, states, trees):
@@ -277,11 +306,25 @@ def _distance(first, second, method):
         value = own.sum() - 2 * units.prod() * _inner_product(first, second)
         if method == "inner" or value > _CANCELLATION * own.max():
             return np.sqrt(max(value, 0.0))
-    small = [minimum(w) for w in (first, second)]
-    n_states = sum(w.n_states for w in small)
-    if method == "auto" and n_states > _MAX_DIFFERENCE_STATES:
+    if method == "auto" and not _can_be_subtracted(first, second):
         return np.sqrt(max(value, 0.0))
-    return _difference(*small, max(value_unit(first), value_unit(second)))
+    small = [minimum(w) for w in (first, second)]
+    with one_blas_thread():
+        return _difference(*small, max(value_unit(first), value_unit(second)))
+
+
+def _can_be_subtracted(first, second):
+    """Whether the difference of two functions has few enough states.
+
+    Ranks are those of the exact reduction, which takes much less time than singular
+    values, and none where one automaton is over the limit already.
+    """
+    n_states = 0
+    for wta in sorted((first, second), key=lambda w: w.n_parameters):
+        n_states += exact_reduction(wta, useful_states(wta)).rank
+        if n_states > _MAX_DIFFERENCE_STATES:
+            return False
+    return True
 
 
 def _difference(first, second, unit):
@@ -305,6 +348,6 @@ def _difference(first, second, unit):
     dual = np.eye(len(alpha))
     dual[:n, n:] = -shift
     tensors = [DenseTensor(t.to_dense()).project(dual.T, basis, basis) for t in tensors]
-    gram = tree_sum(tensors, omega @ dual.T, find_recursion(tensors))
+    gram, _ = tree_sum(tensors, omega @ dual.T, find_recursion(tensors))
     alpha = basis.T @ alpha
     return np.sqrt(max(float(alpha @ gram @ alpha), 0.0))

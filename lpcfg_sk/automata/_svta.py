@@ -1,6 +1,5 @@
-"""Singular value tree automata: Gram matrices, balanced truncation, minimisation."""
+"""Singular value tree automata: decomposition, truncation, minimisation."""
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -8,13 +7,9 @@ from scipy.linalg import svd
 from scipy.linalg.lapack import dgejsv
 
 from lpcfg_sk._kernels._wta_tensors import semidefinite_cholesky
-from lpcfg_sk.automata._gram_matrices import (
-    GramMatrices,
-    context_gram,
-    diagonal_sizes,
-    find_recursion,
-    tree_gram,
-)
+from lpcfg_sk._parallel import one_blas_thread
+from lpcfg_sk.automata._analysis import convergent_form, gram_analysis
+from lpcfg_sk.automata._gram_matrices import diagonal_sizes
 from lpcfg_sk.automata._reduction import (
     change_basis,
     reduce_exactly,
@@ -22,7 +17,6 @@ from lpcfg_sk.automata._reduction import (
     restrict,
     zero_automaton,
 )
-from lpcfg_sk.automata._tensors import scale_exponent
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
 #: Up to this exponent, γ is left at 1.
@@ -32,158 +26,6 @@ _ORDINARY_GAMMA = 10
 _PIVOT_TOL = 1e-12
 #: Singular values of a matrix with unit columns that are rounding errors.
 _RANK_EPS = 16 * np.finfo(np.float64).eps
-
-
-class Analysis(NamedTuple):
-    """Gram matrices of an automaton over its useful states.
-
-    Parameters
-    ----------
-    states : ndarray of int64
-        The states that some tree reaches and some context observes.
-    gram : GramMatrices
-        Over those states; that of contexts belongs to α divided by `unit`.
-    radius : float
-        Spectral radius ρ(E) of the Gram iteration.
-    unit : float
-        A power of two, 1 unless squares of α would leave the range of numbers.
-    """
-
-    states: np.ndarray
-    gram: GramMatrices
-    radius: float
-    unit: float
-
-
-def useful_states(wta):
-    """Find the states that some tree reaches and some context observes.
-
-    Only the pattern of non-zero weights counts.
-
-    Parameters
-    ----------
-    wta : WTA
-        The automaton.
-
-    Returns
-    -------
-    ndarray of int64
-    """
-    words = (wta.omega_matrix != 0).any(axis=0)
-    productive = _closure(words, [t.above for t in wta.tensors])
-    steps = [partial(t.beneath, below=productive) for t in wta.tensors]
-    return np.flatnonzero(_closure((wta.alpha != 0) & productive, steps))
-
-
-def _closure(mask, steps):
-    """Apply all steps to a mask of states and join the results until nothing is new."""
-    while True:
-        larger = np.logical_or.reduce([mask, *(step(mask) for step in steps)])
-        if larger.sum() == mask.sum():
-            return mask
-        mask = larger
-
-
-def gram_analysis(wta):
-    """Solve for the Gram matrices of an automaton, without its useless states.
-
-    Parameters
-    ----------
-    wta : WTA
-        The automaton, which keeps the result.
-
-    Returns
-    -------
-    Analysis
-
-    Raises
-    ------
-    NotStronglyConvergentError
-        If the sums over all trees diverge.
-    """
-
-    def solve():
-        states = useful_states(wta)
-        if len(states) == 0:
-            none = np.zeros((0, 0))
-            return Analysis(states, GramMatrices(none, none), 0.0, 1.0)
-        alpha, tensors, omega = restrict(wta, states)
-        recursion = find_recursion(tensors)
-        tree, radius = tree_gram(tensors, omega, recursion)
-        unit = value_unit(wta)
-        context = context_gram(tensors, alpha / unit, tree, recursion)
-        return Analysis(states, GramMatrices(context, tree), radius, unit)
-
-    return wta._cached("analysis", solve)
-
-
-def value_unit(wta):
-    """Power of two in units of which values are squared."""
-    return 2.0 ** scale_exponent(wta.alpha)
-
-
-def rescale_terminals(wta):
-    """Scale the terminal weights of an automaton so that their squares are in range.
-
-    Parameters
-    ----------
-    wta : WTA
-        The automaton.
-
-    Returns
-    -------
-    wta : WTA
-        ⟨cα, cT, {ω_σ / c}⟩, which has the same values; the given one where c = 1.
-    c : float
-        A power of two.
-    """
-    sizes = np.abs(wta.omega_matrix).max(axis=0)
-    if not sizes.any():
-        return wta, 1.0
-    # The geometric mean of the extremes, so that neither leaves the range.
-    middle = np.sqrt(sizes.max()) * np.sqrt(sizes[sizes > 0].min())
-    c = 2.0 ** scale_exponent(middle)
-    if c == 1:
-        return wta, 1.0
-
-    def scaled():
-        tensors = [t.scaled(c) for t in wta.tensors]
-        return wta._derived(wta.alpha * c, tensors, wta.omega_matrix / c)
-
-    return wta._cached("rescaled", scaled), c
-
-
-def convergent_form(wta):
-    """Find an automaton of the same function that has Gram matrices.
-
-    This is the automaton itself, up to scale, unless hidden states diverge: a subspace
-    that no tree reaches, or no context observes, may diverge although f converges, and
-    in a general basis it is not seen by leaving out single states.
-
-    Parameters
-    ----------
-    wta : WTA
-        The automaton.
-
-    Returns
-    -------
-    WTA
-
-    Raises
-    ------
-    NotStronglyConvergentError
-        If f itself diverges.
-    """
-    wta, _ = rescale_terminals(wta)
-    try:
-        gram_analysis(wta)
-    except NotStronglyConvergentError:
-        smaller = reduce_exactly(wta)
-        if smaller is wta:
-            raise
-        gram_analysis(smaller)
-        return smaller
-    return wta
 
 
 class HankelSVD(NamedTuple):
@@ -230,6 +72,11 @@ class HankelSVD(NamedTuple):
         """
         if len(self.singular_values) == 0:
             return zero_automaton(self.wta)
+        with one_blas_thread():
+            return change_basis(self.wta, self.states, *self._bases(n_states))
+
+    def _bases(self, n_states):
+        """Leading columns of Q and of the transpose of Q⁺."""
         root = np.sqrt(self.singular_values[:n_states])
         basis = self.tree_root[:, :n_states] / root
         dual = self.context_root[:, :n_states] / root
@@ -237,7 +84,7 @@ class HankelSVD(NamedTuple):
         if np.abs(product - np.eye(len(root))).max() < 0.1:
             # Rounding errors do least harm where basis and dual fit exactly.
             dual = np.linalg.solve(product, dual.T).T
-        return change_basis(self.wta, self.states, basis, dual)
+        return basis, dual
 
 
 def hankel_svd(wta, rank_tol=None):
@@ -274,21 +121,45 @@ def hankel_svd(wta, rank_tol=None):
     """
     wta = convergent_form(wta)
     states, gram, _, unit = gram_analysis(wta)
-    exact = wta._cached("reduction", lambda: reduction(*restrict(wta, states)))
+    exact = exact_reduction(wta, states)
+    with one_blas_thread():
+        d, tree_root, context_root = _balance(gram, exact, rank_tol)
+    return HankelSVD(
+        wta=wta,
+        states=states,
+        singular_values=unit * d,
+        tree_root=tree_root,
+        context_root=unit * context_root,
+        exact_rank=exact.rank,
+    )
+
+
+def exact_reduction(wta, states):
+    """Reduce an automaton exactly over its useful states.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton, which keeps the result.
+    states : ndarray of int64
+        Its useful states.
+
+    Returns
+    -------
+    Reduction
+    """
+    return wta._cached("reduction", lambda: reduction(*restrict(wta, states)))
+
+
+def _balance(gram, exact, rank_tol):
+    """Singular values D of Kᵀ L, and the roots L V and K U over all useful states."""
     basis, dual = exact
     context, tree = basis.T @ gram.context @ basis, dual.T @ gram.tree @ dual
     sizes = [np.sqrt(np.maximum(np.diagonal(g), 0.0)) for g in (context, tree)]
     order = np.argsort(-(sizes[0] * sizes[1]), kind="stable")
     left, right = _triangular_root(context, order), _triangular_root(tree, order)
     u, d, v = _truncated_svd(left.T @ right, rank_tol)
-    return HankelSVD(
-        wta=wta,
-        states=states,
-        singular_values=unit * d,
-        tree_root=basis @ (right @ v),
-        context_root=dual @ (unit * (left @ u)),
-        exact_rank=exact.rank,
-    )
+    return d, basis @ (right @ v), dual @ (left @ u)
 
 
 def _triangular_root(gram, order):

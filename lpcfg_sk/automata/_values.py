@@ -13,7 +13,7 @@ from lpcfg_sk._kernels._wta_charts import (
 )
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import offsets
-from lpcfg_sk.automata._tensors import blocks, scale_exponent
+from lpcfg_sk.automata._scaling import blocks, scale_exponent
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.treebank import SymbolTable
 

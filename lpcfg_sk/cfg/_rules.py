@@ -10,6 +10,7 @@ import numpy as np
 from lpcfg_sk._kernels._cfg_chains import UnaryChains
 from lpcfg_sk._kernels._cfg_inside import CFGTables, RuleWeights
 from lpcfg_sk._ragged import offsets
+from lpcfg_sk.cfg._useful_symbols import useful_nonterminals
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<comment>\#.*)|(?P<arrow>->)|(?P<bar>\|)"""
@@ -336,6 +337,11 @@ def rule_weights(tables, theta):
     step = np.zeros((n, n))
     np.add.at(step, (tables.unary_lhs, tables.unary_child), theta[tables.unary_rule])
     radius = np.abs(np.linalg.eigvals(step)).max(initial=0.0)
+    useful = useful_nonterminals(tables, theta) if radius >= 1 - 1e-12 else None
+    if useful is not None and useful[tables.start]:
+        # Cycles that no derivation of a sentence contains have no part in the sum.
+        step[~useful] = 0.0
+        radius = np.abs(np.linalg.eigvals(step)).max(initial=0.0)
     if radius >= 1 - 1e-12:
         raise ValueError(
             "the probabilities of the unary rules leave a cycle of them with "

@@ -7,7 +7,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from lpcfg_sk import LPCFG, PCFG, WTA, SVTAMinimizer, Treebank
-from lpcfg_sk.automata import _svta
+from lpcfg_sk.automata import _analysis, _svta
+from lpcfg_sk.automata._recent import RECENT
 from lpcfg_sk.exceptions import (
     NotFittedError,
     NotStronglyConvergentError,
@@ -62,21 +63,29 @@ def test_truncation(gamma):
 def test_each_step_of_a_fit_runs_once(monkeypatch, n_states):
     calls = []
 
-    def count(name):
-        function = getattr(_svta, name)
+    def count(module, name):
+        function = getattr(module, name)
 
         def counted(*args):
             calls.append(name)
             return function(*args)
 
-        monkeypatch.setattr(_svta, name, counted)
+        monkeypatch.setattr(module, name, counted)
 
-    steps = ["find_recursion", "tree_gram", "context_gram", "reduction"]
-    steps += ["_truncated_svd", "change_basis"]
-    for step in steps:
-        count(step)
+    steps = {
+        "find_recursion": _analysis,
+        "tree_sum": _analysis,
+        "subcritical_radius": _analysis,
+        "context_gram": _analysis,
+        "reduction": _svta,
+        "_truncated_svd": _svta,
+        "change_basis": _svta,
+    }
+    for name, module in steps.items():
+        count(module, name)
+    RECENT.clear()
     SVTAMinimizer(n_states=n_states).fit(TREES)
-    assert calls == steps
+    assert calls == list(steps)
 
 
 def test_what_can_be_minimised():

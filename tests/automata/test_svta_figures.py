@@ -87,3 +87,40 @@ def test_cost_at_211_states():
     assert svta.n_states == 211
     assert seconds <= 5
     assert peak <= 500e6
+
+
+def test_figures_of_short_sentences_only(figures, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    trees = {
+        "train": [
+            "(S (NP (D the) (N dog)) (V barks))",
+            "(S (NP (NP (D a) (N dog)) (PP (P of) (NP (D the) (N cat)))) (V barks))",
+            "(S (N cats) (VP (V see) (NP (D the) (N dog))))",
+        ],
+        "dev": ["(S (NP (D a) (N cat)) (V sleeps))", "(S (N dogs) (V bark))"],
+    }
+    for split, text in trees.items():
+        folder = tmp_path / "wsj" / split
+        folder.mkdir(parents=True)
+        (folder / "trees.mrg").write_text("\n".join(f"( {tree})" for tree in text))
+    out = tmp_path / "figures"
+    arguments = ["--data", str(tmp_path), "--out", str(out), "--states", "2"]
+    figures.main([*arguments, "--max-length", "20"])
+    assert {p.name for p in out.iterdir()} == {
+        "figure2.png",
+        "figure3.png",
+        "svta_figures.csv",
+    }
+    assert "of 1 sizes" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        figures.main([*arguments, "--max-length", "1"])
+    assert "no dev tree has at most 1 words" in capsys.readouterr().err
+
+
+def test_bins_of_lengths_hold_sentences(figures):
+    lengths = np.array([3, 17, 19, 33])
+    assert figures.length_bins(lengths, 40) == [(0, 10), (10, 20), (30, 40)]
+    assert figures.length_bins(lengths, 60) == [(0, 10), (10, 20), (30, 60)]
+    assert figures.length_bins(lengths[:3], 20) == [(0, 10), (10, 20)]
+    assert figures.length_bins(lengths[:1], 5) == [(0, 5)]
+    assert figures.length_bins(lengths[:0], 2) == []
