@@ -6,16 +6,18 @@ import json
 import math
 import os
 import secrets
+import stat
 import struct
 import tokenize
 import zipfile
 import zlib
 
 import numpy as np
+import scipy.sparse
 
 import lpcfg_sk
 
-__all__ = ["load_arrays", "save_arrays", "written_in_one_step"]
+__all__ = ["checked_csr", "load_arrays", "save_arrays", "written_in_one_step"]
 
 _HEADER = "header"
 _FORMAT = "lpcfg_sk"
@@ -38,6 +40,16 @@ _DAMAGE = (
     SyntaxError,
 )
 
+#: What a header raises that is not one of this library.
+_UNREADABLE = (
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+
 
 @contextlib.contextmanager
 def written_in_one_step(path):
@@ -45,12 +57,14 @@ def written_in_one_step(path):
 
     The file is written beside its place, flushed to the disk, and moved there in one
     step. After an error or an interruption the old file, if any, is as it was, and
-    nothing else is left behind.
+    nothing else is left behind. The new file has the permissions of the old one, and
+    its owner where the system allows that; a symbolic link stays one, and the file
+    that it names is replaced.
 
     Parameters
     ----------
     path : str or path-like
-        Where to write.
+        Where to write. A device or a pipe is written to as it is.
 
     Yields
     ------
@@ -66,18 +80,103 @@ def written_in_one_step(path):
     ...     os.listdir(folder)
     ['model']
     """
-    folder, name = os.path.split(os.fspath(path))
+    path = os.path.realpath(os.fsdecode(path))
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        old = None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        # There is nothing to replace: a directory raises here. Writers of archives ask
+        # where they are, which devices and pipes cannot say.
+        with open(path, "wb") as file:
+            content = io.BytesIO()
+            yield content
+            file.write(content.getbuffer())
+        return
+    folder, name = os.path.split(path)
     draft = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(draft, "xb") as file:
+        # What only its owner could read is at no moment open to others.
+        with open(draft, "xb", opener=_opener(0o666 if old is None else 0o600)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if old is not None:
+            _take_over(draft, old)
         os.replace(draft, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.remove(draft)
         raise
+
+
+def _opener(mode):
+    return lambda path, flags: os.open(path, flags, mode)
+
+
+def _take_over(path, old):
+    """Give a file the owner and the permissions of another one."""
+    new = os.stat(path)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        # Only the superuser can give files away.
+        with contextlib.suppress(OSError):
+            os.chown(path, old.st_uid, old.st_gid)
+    os.chmod(path, stat.S_IMODE(old.st_mode))
+
+
+def checked_csr(data, indices, indptr, shape):
+    """Make a sparse matrix of arrays that may come from anywhere.
+
+    scipy's own check leaves out the offsets of a matrix that claims to be empty.
+
+    Parameters
+    ----------
+    data, indices, indptr : ndarray
+        Values, their columns, and where the values of each row begin.
+    shape : sequence of int
+        Numbers of rows and columns.
+
+    Returns
+    -------
+    csr_matrix
+        Views of the arrays.
+
+    Raises
+    ------
+    ValueError
+        If offsets do not rise from 0 to the number of values, or a column is out of
+        range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lpcfg_sk._files import checked_csr
+    >>> checked_csr(np.ones(1), np.array([2]), np.array([0, 0, 1]), (2, 3)).toarray()
+    array([[0., 0., 0.],
+           [0., 0., 1.]])
+    """
+    n_rows, n_columns = (int(n) for n in shape)
+    for name, array, kinds in (
+        ("data", data, "biuf"),
+        ("indices", indices, "i"),
+        ("indptr", indptr, "i"),
+    ):
+        if array.ndim != 1 or array.dtype.kind not in kinds:
+            raise ValueError(f"{name!r} of a sparse matrix has a wrong type or shape")
+    if (
+        n_rows < 0
+        or len(indptr) != n_rows + 1
+        or indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or len(indices) != len(data)
+        or (indptr[1:] < indptr[:-1]).any()
+    ):
+        raise ValueError("the rows of a sparse matrix do not cover its values")
+    if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
+        raise ValueError("a column of a sparse matrix is out of range")
+    return scipy.sparse.csr_matrix(
+        (data, indices, indptr), shape=(n_rows, n_columns), copy=False
+    )
 
 
 def save_arrays(path, kind, version, meta, arrays):
@@ -164,7 +263,7 @@ def load_arrays(path, kind, version):
         meta, names = header["meta"], header["arrays"]
         if header["format"] != _FORMAT:
             raise ValueError(f"format {header['format']!r}")
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise ValueError(
             f"{path} was not written by lpcfg_sk: its header is missing or unreadable "
             f"({error})."

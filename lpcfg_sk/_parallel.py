@@ -215,9 +215,12 @@ def map_chunks(func, chunks, *, n_jobs=None):
         return
     shared = _Shared(func)
     # Only Dask's backend has a client.
-    client = getattr(get_active_backend()[0], "client", None)
+    backend = get_active_backend()[0]
+    client = getattr(backend, "client", None)
     chunks = [tuple(_resolve(item, client) for item in chunk) for chunk in chunks]
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    # Joblib's pools of plain processes can only return everything at the end.
+    return_as = "generator" if backend.supports_return_generator else "list"
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
     with one_blas_thread():
         yield from parallel(delayed(_run)(shared, *chunk) for chunk in chunks)
 

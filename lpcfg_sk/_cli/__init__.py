@@ -28,6 +28,7 @@ def main(argv=None):
         0, or 1 after an error of the input, 2 after one of the usage, 130 after an
         interruption.
     """
+    _open_streams()
     try:
         arguments = make_argument_parser().parse_args(argv)
     except SystemExit as stop:
@@ -49,6 +50,15 @@ def main(argv=None):
         _complain(error)
         return 1
     return 0
+
+
+def _open_streams():
+    """Open what the caller closed, so that no file takes the place of a stream."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Open until the process ends, as the stream itself would be.
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, stream)
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):

@@ -1,6 +1,8 @@
 """Commands that fit parsers: demo, train and select."""
 
+import glob
 import json
+import os
 
 from sklearn.model_selection import GridSearchCV
 
@@ -45,6 +47,7 @@ def demo(arguments):
 
 def train(arguments):
     """Read, fit and save."""
+    _check_output(arguments)
     treebank = _read_trees(arguments)
     note(f"read {len(treebank)} trees")
     parser = _make_parser(arguments, arguments.m, verbose=watched())
@@ -109,6 +112,22 @@ def _read_trees(arguments):
             f"{arguments.format!r}"
         )
     return treebank
+
+
+def _check_output(arguments):
+    """Refuse to write a model over the trees that it is learnt from."""
+    output = arguments.output
+    if not os.path.isfile(output):
+        return
+    for pattern in arguments.treebank:
+        for path in (pattern, *glob.glob(pattern, recursive=True)):
+            folder = os.path.join(os.path.realpath(path), "")
+            if os.path.realpath(output).startswith(folder) or (
+                os.path.exists(path) and os.path.samefile(path, output)
+            ):
+                raise ValueError(
+                    f"{output} belongs to the treebank; the model needs another file"
+                )
 
 
 def _make_parser(arguments, m, *, verbose=False):

@@ -192,6 +192,8 @@ class SparseTensor(_ListedTensor):
     kind = "sparse"
 
     def __init__(self, i, j, k, weight, n):
+        if n >= 2**21:
+            raise ValueError(f"A sparse T has at most 2097151 states, got {n}.")
         i, j, k = (np.asarray(a, dtype=np.int64) for a in (i, j, k))
         key, where = np.unique((i * n + j) * n + k, return_inverse=True)
         weight = np.bincount(

@@ -155,6 +155,7 @@ def last_parameters(rules, layout, grammar, emissions):
         and np.array_equal(a.root_label, rules.root_label)
         and np.array_equal(lex_word, rules.lex_word)
         and np.array_equal(lex_label, rules.lex_label)
+        and len(lexical) == layout.lex_offset[-1]
     )
     if not same:
         return None

@@ -109,12 +109,20 @@ def group_members(estimators):
         words = [s for name, s in steps if name not in ("inside", "outside")]
         key = (
             tuple(joblib.hash(s.__getstate__()) for s in words),
-            joblib.hash(learner.coarse_),
+            joblib.hash(learner.coarse_ if learner.prune else _rules(learner.grammar_)),
             learner.prune,
             learner.max_memory,
         )
         groups.setdefault(key, []).append((number, estimator))
     return [MemberGroup(members) for members in groups.values()]
+
+
+def _rules(grammar):
+    """Return what decides the full charts of a grammar: all but its parameters."""
+    values = ("binary", "lexical", "root", "n_states", "rule_offset", "lex_offset")
+    arrays = grammar.arrays._asdict()
+    rules = [array for name, array in arrays.items() if name not in values]
+    return grammar.nonterminals, grammar.words, grammar.unknown_word, rules
 
 
 class Electorate:
@@ -154,7 +162,7 @@ class Electorate:
             ids = [tags.setdefault(tag, len(tags)) for tag in table.tag_names]
             self.tags.append(np.array(ids, dtype=np.int64))
         self.table = BracketTable(
-            tuple(name for name, _ in names), tuple(tags), None, None
+            tuple(name for name, _ in names), tuple(tags), None, None, None
         )
 
     def is_of(self, estimators):

@@ -130,6 +130,10 @@ class GrammarArrays(NamedTuple):
         return any(part.min(initial=0.0) < 0.0 for part in values)
 
 
+#: Largest number whose cube, the largest key of a rule, fits 64 bits.
+_MOST_LABELS = 2**21 - 1
+
+
 def _dtype(name):
     if name in ("binary", "lexical", "root"):
         return np.float64
@@ -180,6 +184,7 @@ def check_arrays(arrays, n_words):
                 f"{name} must hold nonterminal ids from 0 to {len(n_states) - 1}, "
                 f"got {ids.min()} to {ids.max()}."
             )
+    _check_sizes(arrays)
     m = n_states.astype(np.int64)
     rules = m[arrays.rule_parent] * m[arrays.rule_left] * m[arrays.rule_right]
     _check_pieces("binary", arrays.binary, arrays.rule_offset, rules)
@@ -199,6 +204,34 @@ def check_arrays(arrays, n_words):
     _check_increasing("lexical entries by (word, label)", arrays.lexical_keys())
     _check_increasing("root entries by label", arrays.root_label)
     return arrays
+
+
+def _check_sizes(arrays):
+    """Check that keys of rules and numbers of parameters fit 64 bits."""
+    n_labels = len(arrays.n_states)
+    if n_labels > _MOST_LABELS:
+        raise ValueError(
+            f"A grammar has at most {_MOST_LABELS} nonterminals, got {n_labels}."
+        )
+    # Doubles do not wrap around; below 2**53 they are as right as integers.
+    m = arrays.n_states.astype(np.float64)
+    parts = (arrays.rule_parent, arrays.rule_left, arrays.rule_right)
+    n_binary = np.prod([m[part] for part in parts], axis=0).sum()
+    if n_binary > 2**53:
+        raise ValueError(
+            f"binary must hold {n_binary:.3g} values for the numbers of latent "
+            f"states, got {len(arrays.binary)}."
+        )
+    unused = np.ones(n_labels, dtype=bool)
+    for part in (*parts, arrays.lex_label, arrays.root_label):
+        unused[part] = False
+    n_values = len(arrays.binary) + len(arrays.lexical) + len(arrays.root)
+    if m[unused].sum() > n_values + unused.sum():
+        bad = int(np.argmax(np.where(unused, m, 0.0)))
+        raise ValueError(
+            f"Nonterminal {bad} has {arrays.n_states[bad]} latent states, and occurs "
+            "neither in a rule nor at a root; give it 1."
+        )
 
 
 def _check_pieces(name, values, offset, lengths):

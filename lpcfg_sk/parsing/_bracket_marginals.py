@@ -11,6 +11,9 @@ from lpcfg_sk._kernels._decode_brackets import BracketChains, Brackets
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk.treebank import decode_table
 
+#: Root of a flat tree whose grammar has bare words alone, as in `unbinarize`.
+_UNKNOWN_PHRASE = "X"
+
 
 class BracketTable(NamedTuple):
     """Original labels that the nonterminals of a grammar stand for.
@@ -28,12 +31,16 @@ class BracketTable(NamedTuple):
         words.
     tag : ndarray of int32
         Tag of each nonterminal over one word.
+    top : ndarray of int32
+        Bracket that stands for each nonterminal at the root of a flat tree: its
+        highest label, also of an intermediate one, and ``X`` for a bare word.
     """
 
     names: tuple
     tag_names: tuple
     chains: BracketChains
     tag: np.ndarray
+    top: np.ndarray
 
     @classmethod
     def from_labels(cls, labels, binarized):
@@ -72,9 +79,12 @@ class BracketTable(NamedTuple):
         tag = [
             tags.setdefault(chain[-1] if chain else None, len(tags)) for chain in chains
         ]
+        roots = [chain[0] if chain else _UNKNOWN_PHRASE for chain in chains]
+        top = [names.setdefault((name, 0), len(names)) for name in roots]
         chains = BracketChains(len(names), *_ragged(wide), *_ragged(leaf))
         names = tuple(name for name, _ in names)
-        return cls(names, tuple(tags), chains, np.array(tag, dtype=np.int32))
+        tag, top = (np.array(ids, dtype=np.int32) for ids in (tag, top))
+        return cls(names, tuple(tags), chains, tag, top)
 
 
 def _ragged(lists):
@@ -140,7 +150,7 @@ def bracket_tree(table, brackets, penalty):
 
 
 def flat_brackets(table, root, wide, leaves):
-    """Nodes of a flat tree over original labels: one root, and one tag per word.
+    """Nodes of a flat tree over original labels: a root, and one tag per word.
 
     Parameters
     ----------
@@ -163,6 +173,9 @@ def flat_brackets(table, root, wide, leaves):
     begin, end = table.chains.wide_offset[root : root + 2]
     chain = table.chains.wide_bracket[begin:end]
     chain = chain if wide else chain[:1]
+    if not len(chain):
+        # Words without a root would be several trees.
+        chain = table.top[root : root + 1]
     depth, place = len(chain), np.arange(n)
     nodes = np.zeros((4, depth + n), dtype=np.int32)
     nodes[:, :depth] = chain, np.arange(depth) - 1, np.zeros(depth), np.full(depth, n)

@@ -106,7 +106,8 @@ class ChartPruner:
         arrays = grammar.arrays
         self.grammar = grammar
         self.threshold = threshold or 0.0
-        self.max_memory = max_memory
+        # Kernels take it as a number of 64 bits.
+        self.max_memory = min(max_memory, 2**62)
         if self.threshold and arrays.n_states.max(initial=1) > 1:
             raise ValueError(
                 "charts are pruned by a grammar with one latent state per nonterminal, "

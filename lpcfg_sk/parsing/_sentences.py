@@ -8,7 +8,7 @@ import pandas as pd
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._coarse_inside import Tokens
 from lpcfg_sk._parallel import cut_by_work, map_chunks
-from lpcfg_sk.exceptions import ChartMemoryError
+from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning
 from lpcfg_sk.parsing._charts import ChartModel
 from lpcfg_sk.parsing._pruning import ChartPruner
 
@@ -285,10 +285,15 @@ def chart_marginals(charts, *, normalize=False, n_jobs=None):
     """Marginals of each row of sentence charts, as DataFrames."""
     names = np.array(charts.model.pruner.grammar.nonterminals, dtype=object)
 
+    def empty():
+        return item_frame(0, np.zeros(0, np.int32), names[:0], np.zeros(0))
+
     def frame(row):
         chart = charts.chart(row)
         if chart is None:
-            return item_frame(0, np.zeros(0, np.int32), names[:0], np.zeros(0))
+            return empty()
+        if normalize and not chart.usable:
+            return None
         if normalize:
             values = chart.posterior
         else:
@@ -297,7 +302,17 @@ def chart_marginals(charts, *, normalize=False, n_jobs=None):
         forest = chart.forest
         return item_frame(chart.n, forest.item_span, names[forest.item_label], values)
 
-    return map_sentences(frame, charts.treebank, n_jobs=n_jobs)
+    frames = map_sentences(frame, charts.treebank, n_jobs=n_jobs)
+    undefined = [row for row, found in enumerate(frames) if found is None]
+    if undefined:
+        warnings.warn(
+            f"{len(undefined)} of {len(frames)} sentences have the value zero, by "
+            "which marginals cannot be divided; their tables are empty (the "
+            f"first is row {undefined[0]})",
+            ParseFailureWarning,
+            stacklevel=3,
+        )
+    return [empty() if found is None else found for found in frames]
 
 
 def item_frame(n, span, labels, values):

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch
 
-from lpcfg_sk._files import load_arrays, save_arrays
+from lpcfg_sk._files import checked_csr, load_arrays, save_arrays
 from lpcfg_sk.automata import CPCompressor, SVTAMinimizer
 from lpcfg_sk.cfg import MarginEMPCFG
 from lpcfg_sk.em import EMLPCFG, PCFG
@@ -341,12 +341,13 @@ class _Decoder:
     """State of one `decode`: the arrays, and the objects made so far."""
 
     def __init__(self, arrays):
-        self.arrays = arrays
+        self.arrays = dict(arrays)
         self.made = {}
         self._kinds = {
             "float": lambda data: float(data["text"]),
             "scalar": lambda data: self.decode(data["value"])[0],
-            "array": lambda data: self.arrays[data["name"]],
+            # Taken once: what copies an array could else multiply it at will.
+            "array": lambda data: self.arrays.pop(data["name"]),
             "objects": self._objects,
             "sparse": self._sparse,
             "series": self._series,
@@ -382,9 +383,7 @@ class _Decoder:
 
     def _sparse(self, data):
         parts = tuple(self.decode(data[k]) for k in ("data", "indices", "indptr"))
-        matrix = scipy.sparse.csr_matrix(parts, shape=tuple(data["shape"]))
-        matrix.check_format()
-        return matrix
+        return checked_csr(*parts, data["shape"])
 
     def _series(self, data):
         index = self.decode(data["index"])

@@ -1,13 +1,30 @@
 """Agreement between the attributes of a fitted estimator.
 
 Compiled loops trust the ids that they are given, so what comes from a file is checked
-before the first of them runs.
+before the first of them runs. Each class states what always holds of it:
+
+* learners of L-PCFGs: a model and a plain PCFG over the same symbols, as many states as
+  the model has; those of EM one vector of emissions for each lexical rule; those of the
+  spectral method projections of the features that they were fitted with;
+* `MarginEMPCFG`: one probability per rule;
+* language models: a vocabulary with the symbols of its mode, one row of probabilities
+  per word, or tables of n-grams whose keys rise;
+* all estimators: attributes of the classes that their names say, and, once they are
+  fitted, parameters that ``fit`` would accept.
+
+The models themselves (`LPCFG`, `CFG`, `WTA`, symbol tables) are checked by their
+constructors.
 """
 
+from itertools import pairwise
+from numbers import Integral
+
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from lpcfg_sk.automata import WTA
 from lpcfg_sk.cfg import CFG
+from lpcfg_sk.language_model import KneserNeyLM, NGramTable
 from lpcfg_sk.lpcfg import LPCFG
 
 
@@ -26,6 +43,14 @@ def check_estimator(estimator):
                 f"the attributes of a {type(estimator).__name__} do not belong "
                 f"together: expected {expected}"
             )
+    if isinstance(estimator, KneserNeyLM) and not _levels(estimator):
+        raise ValueError("the tables of n-grams do not fit the vocabulary")
+    if isinstance(estimator, NGramTable) and not _is_table(estimator):
+        raise ValueError("a table of n-grams holds rising keys and probabilities")
+    fitted = any(n.endswith("_") and not n.startswith("_") for n in state)
+    if fitted and isinstance(estimator, BaseEstimator):
+        # Methods rely on parameters that a fit has checked.
+        estimator._validate_params()
 
 
 _KINDS = {"grammar_": CFG | LPCFG, "coarse_": LPCFG, "wta_": WTA, "original_": WTA}
@@ -43,6 +68,30 @@ def _symbols(state):
         isinstance(grammar, LPCFG)
         and grammar.nonterminals == coarse.nonterminals
         and grammar.words == coarse.words
+        and coarse.arrays.n_states.max(initial=1) == 1
+        and not coarse.arrays.is_signed
+        and type(state.get("binarized_")) is bool
+    )
+
+
+def _numbers_of_states(state):
+    grammar, m = state.get("grammar_"), state.get("m_")
+    if not isinstance(grammar, LPCFG) or m is None:
+        return True
+    return m == grammar.m
+
+
+def _emissions(state):
+    if "_emissions" not in state:
+        return True
+    word, label, values = state["_emissions"]
+    grammar = state["grammar_"]
+    return (
+        _is_ids(word, len(grammar.words), increasing=False)
+        and _is_ids(label, len(grammar.nonterminals), increasing=False)
+        and len(word) == len(label)
+        and _is_floats(values, (int(grammar.arrays.n_states[label].sum()),))
+        and bool((values >= 0).all())
     )
 
 
@@ -62,7 +111,14 @@ def _word_ids(state):
     index, vocabulary = state.get("_index"), state.get("vocabulary_")
     if index is None:
         return True
-    return vocabulary.ndim == 1 and index == {w: i for i, w in enumerate(vocabulary)}
+    # The unknown word comes first, the end of the sentence second.
+    least = 1 + (state["mode"] == "sentence")
+    return (
+        vocabulary.ndim == 1
+        and len(vocabulary) >= least
+        and all(isinstance(word, str) for word in vocabulary)
+        and index == {w: i for i, w in enumerate(vocabulary)}
+    )
 
 
 def _states_of_words(state):
@@ -72,10 +128,57 @@ def _states_of_words(state):
     n, m = len(state["vocabulary_"]), state["m_"]
     contexts = n + (state["mode"] == "sentence") + 1
     return (
-        _is_floats(state["r_"], (contexts, m))
-        and _is_floats(state["s_"], (n, m))
-        and _is_floats(state["pi_"], (m,))
-        and _is_floats(state["unigram_"], (n,))
+        _is_count(m)
+        and m > 0
+        and _is_distribution(state["r_"], (contexts, m))
+        and _is_distribution(state["s_"], (n, m))
+        and _is_distribution(state["pi_"], (m,))
+        and _is_distribution(state["unigram_"], (n,))
+        and state["r_"].dtype == state["s_"].dtype
+    )
+
+
+def _levels(model):
+    """Whether the tables of n-grams fit the vocabulary, and each other."""
+    state = vars(model)
+    if "_levels" not in state:
+        return True
+    levels, n = state["_levels"], len(state["vocabulary_"])
+    if len(levels) != state["order"] or not all(
+        isinstance(level, NGramTable) and _is_table(level) for level in levels
+    ):
+        return False
+    # Outcomes and the start symbol can stand in a history.
+    return (
+        levels[0].history_keys.tolist() == [0]
+        and all(_keys_end(level, n) <= len(level.history_keys) * n for level in levels)
+        and all(bool((level.outcome == level.keys % n).all()) for level in levels)
+        and all(
+            longer.history_keys.max(initial=0) < len(shorter.history_keys) * (n + 1)
+            for shorter, longer in pairwise(levels)
+        )
+    )
+
+
+def _keys_end(level, n):
+    return int(level.keys[-1]) + 1 if len(level.keys) else 0
+
+
+def _is_table(level):
+    n_keys, n_histories = len(level.keys), len(level.history_keys)
+    bounds = level.offsets
+    return (
+        _is_ids(level.history_keys)
+        and _is_ids(level.keys)
+        and _is_ids(level.outcome, increasing=False)
+        and _is_ids(bounds, increasing=False)
+        and level.outcome.shape == (n_keys,)
+        and bounds.shape == (n_histories + 1,)
+        and (int(bounds[0]), int(bounds[-1])) == (0, n_keys)
+        and bool((bounds[1:] >= bounds[:-1]).all())
+        and _is_floats(level.discounts, (3,))
+        and _is_distribution(level.proba, (n_keys,))
+        and _is_distribution(level.backoff, (n_histories,))
     )
 
 
@@ -106,7 +209,10 @@ def _is_projection(projection, m, state):
     sides = (projection.inside, projection.U), (projection.outside, projection.V)
     k = len(projection.singular_values)
     return (
-        m <= k
+        _is_count(m)
+        and m <= k
+        and _is_floats(projection.singular_values, (k,))
+        and _is_count(state["n_inside_features_"])
         and all(
             _is_ids(columns) and _is_floats(weights, (len(columns), k))
             for columns, weights in sides
@@ -116,14 +222,28 @@ def _is_projection(projection, m, state):
     )
 
 
-def _is_ids(array):
-    """Whether an array holds increasing numbers of columns."""
+def _is_count(value):
+    return isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
+
+
+def _is_ids(array, end=None, *, increasing=True):
+    """Whether an array holds ids, which increase and are below an end."""
     return (
         isinstance(array, np.ndarray)
         and array.dtype.kind == "i"
         and array.ndim == 1
         and bool((array >= 0).all())
-        and bool((array[1:] > array[:-1]).all())
+        and (end is None or bool((array < end).all()))
+        and (not increasing or bool((array[1:] > array[:-1]).all()))
+    )
+
+
+def _is_distribution(array, shape):
+    """Whether an array holds probabilities, which rounding may have disturbed."""
+    return (
+        _is_floats(array, shape)
+        and array.dtype.itemsize >= 4
+        and bool(((array >= 0) & (array <= 1 + 1e-6)).all())
     )
 
 
@@ -140,6 +260,8 @@ _EXPECTED = {
     "models of the classes that their names say": _kinds,
     "the same symbols in the model and the coarse model": _symbols,
     "a probability between 0 and 1 for each rule": _probabilities,
+    "as many states as the model has": _numbers_of_states,
+    "one vector of emissions for each lexical rule": _emissions,
     "ids of words in the order of the vocabulary": _word_ids,
     "one row of parameters for each word": _states_of_words,
     "a vocabulary that begins the table of words": _words,

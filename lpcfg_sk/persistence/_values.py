@@ -1,11 +1,16 @@
 """Models and other values as plain data; constructors check what files hold."""
 
+import math
+
 import numpy as np
 
 from lpcfg_sk.automata import WTA, automaton_data, automaton_parts
 from lpcfg_sk.cfg import CFG, Rule
 from lpcfg_sk.lpcfg import LPCFG, GrammarArrays
 from lpcfg_sk.treebank import SymbolTable
+
+#: Numbers of a Mersenne twister.
+_TWISTER = 624
 
 
 def value_state(value):
@@ -107,7 +112,7 @@ def _make_table(state):
     if backoff is not None and backoff.size:
         if backoff.dtype.kind not in "iu":
             raise ValueError("the classes of words are ids")
-        if backoff.min() < -1 or backoff.max() >= len(strings):
+        if backoff.min() < 0 or backoff.max() >= len(strings):
             raise ValueError("the class of a word is not in the symbol table")
     return SymbolTable(strings, backoff)
 
@@ -123,10 +128,19 @@ def _random_state_state(generator):
 
 
 def _make_random_state(state):
+    name, key, position = (state[part] for part in ("name", "key", "position"))
     gauss = state["gauss"]
+    # numpy checks none of it and reads its table at the position that it is given.
+    if (
+        name != "MT19937"
+        or (key.dtype, key.shape) != (np.uint32, (_TWISTER,))
+        or type(position) is not int
+        or not 0 <= position <= _TWISTER
+        or not (gauss is None or (type(gauss) is float and math.isfinite(gauss)))
+    ):
+        raise ValueError("the state of a random number generator is out of range")
     generator = np.random.RandomState()
-    twister = (state["name"], state["key"], state["position"])
-    generator.set_state((*twister, int(gauss is not None), gauss or 0.0))
+    generator.set_state((name, key, position, int(gauss is not None), gauss or 0.0))
     return generator
 
 

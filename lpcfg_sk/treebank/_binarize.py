@@ -159,8 +159,9 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
             head,
             len(treebank.labels),
             _DIRECTIONS[self.direction],
-            -1 if self.horizontal is None else self.horizontal,
-            self.vertical,
+            # No tree has so many siblings or ancestors to remember.
+            -1 if self.horizontal is None else min(self.horizontal, 2**31),
+            min(self.vertical, 2**31),
             _MAX_PIECES,
         )
         if pieces > _MAX_PIECES:

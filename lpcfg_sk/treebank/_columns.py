@@ -384,6 +384,8 @@ def _check_trees(state, first, last):
     )
     if (size < 1).any() or (index + size > counts[row]).any():
         raise ValueError("the size of a node is out of range")
+    if (state["label"][nodes][size > 1] < 0).any():
+        raise ValueError("a node with children has no label")
     below = index > 0
     if (parent[~below] != -1).any() or (size != counts[row])[~below].any():
         raise ValueError("the first node of a tree is not its root")

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse
 
 import lpcfg_sk
-from lpcfg_sk._files import written_in_one_step
+from lpcfg_sk._files import checked_csr, written_in_one_step
 from lpcfg_sk.exceptions import TreebankFormatError
 from lpcfg_sk.treebank._columns import (
     NODE_COLUMNS,
@@ -111,12 +111,12 @@ class TreebankFiles:
         with written_in_one_step(path) as file:
             file.write(_START.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
             file.write(text)
-            start = file.tell()
+            written = 0
             for name, array in arrays.items():
-                file.seek(start + described[name]["offset"])
+                file.write(bytes(described[name]["offset"] - written))
                 for part in _parts(array):
                     file.write(part)
-            file.truncate(start + offset)
+                written = described[name]["offset"] + array.nbytes
 
     @classmethod
     def open(cls, path, *, verify=True):
@@ -161,8 +161,10 @@ class TreebankFiles:
         '(S (NP a) (VP b))'
         """
         path = os.fspath(path)
-        header, start = _read_header(path)
-        arrays = _map(path, header, start)
+        # One descriptor for both: another process may replace the file in between.
+        with open(path, "rb") as file:
+            header, start = _read_header(file, path)
+            arrays = _map(file, path, header, start)
         if verify:
             for name, array in arrays.items():
                 if _checksum(array) != header["columns"][name]["crc32"]:
@@ -172,7 +174,7 @@ class TreebankFiles:
                         path,
                     )
         try:
-            state = _state(header, arrays)
+            state = _state(header, arrays, verify=verify)
             if len(state["node_offsets"]) != header["n_trees"] + 1:
                 raise ValueError("the number of trees is not that of the header")
             if verify:
@@ -229,7 +231,9 @@ def is_saved(path):
 
 def saved_length(path):
     """Return the number of trees of a file, from its header."""
-    return _read_header(os.fspath(path))[0]["n_trees"]
+    path = os.fspath(path)
+    with open(path, "rb") as file:
+        return _read_header(file, path)[0]["n_trees"]
 
 
 def _arrays(treebank):
@@ -300,33 +304,33 @@ def _checksum(array):
     return crc
 
 
-def _read_header(path):
-    with open(path, "rb") as file:
-        begin = file.read(_START.size)
-        if begin[: len(_MAGIC)] != _MAGIC:
-            raise TreebankFormatError(
-                "not a treebank that Treebank.save wrote; trees in brackets are read "
-                "by read_treebank",
-                path,
-            )
-        if len(begin) < _START.size:
-            raise TreebankFormatError("the file is cut short", path)
-        _, version, crc, length = _START.unpack(begin)
-        if version > _VERSION:
-            raise TreebankFormatError(
-                f"the file is of version {version} of the format, this release of "
-                f"lpcfg_sk reads up to {_VERSION}; use a newer one",
-                path,
-            )
-        size = os.fstat(file.fileno()).st_size
-        text = file.read(length) if length <= size else b""
+def _read_header(file, path):
+    """Return the header of an open file, and where the columns begin."""
+    begin = file.read(_START.size)
+    if begin[: len(_MAGIC)] != _MAGIC:
+        raise TreebankFormatError(
+            "not a treebank that Treebank.save wrote; trees in brackets are read "
+            "by read_treebank",
+            path,
+        )
+    if len(begin) < _START.size:
+        raise TreebankFormatError("the file is cut short", path)
+    _, version, crc, length = _START.unpack(begin)
+    if version > _VERSION:
+        raise TreebankFormatError(
+            f"the file is of version {version} of the format, this release of "
+            f"lpcfg_sk reads up to {_VERSION}; use a newer one",
+            path,
+        )
+    size = os.fstat(file.fileno()).st_size
+    text = file.read(length) if length <= size else b""
     if len(text) != length or zlib.crc32(text) != crc:
         raise TreebankFormatError("the header is damaged or cut short", path)
     try:
         header = json.loads(text)
         expected = _START.size + length + header["n_bytes"]
         header["n_trees"] = int(header["n_trees"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise TreebankFormatError(
             f"the header is not that of a treebank: {error}", path
         ) from error
@@ -339,11 +343,10 @@ def _read_header(path):
     return header, _START.size + length
 
 
-def _map(path, header, start):
+def _map(file, path, header, start):
     """Return views of all columns of a file."""
-    with open(path, "rb") as file:
-        # A file of an empty treebank still has a header, so it can be mapped.
-        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    # A file of an empty treebank still has a header, so it can be mapped.
+    memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     arrays = {}
     try:
         for name, column in header["columns"].items():
@@ -366,7 +369,26 @@ def _map(path, header, start):
     return arrays
 
 
-def _state(header, arrays):
+def _names(arrays, name):
+    """Return strings of a file, whose ends rise to the end of their text."""
+    text, ends = arrays[f"{name}.text"], arrays[f"{name}.ends"]
+    types = (text.dtype, text.ndim, ends.dtype, ends.ndim)
+    if types != (np.uint8, 1, np.int64, 1):
+        raise ValueError(f"the names of {name!r} have a wrong type")
+    length = ends[-1] if len(ends) else 0
+    if length != len(text) or (np.diff(ends, prepend=0) < 0).any():
+        raise ValueError(f"the names of {name!r} do not cover their text")
+    return StoredNames(text, ends)
+
+
+def _table(arrays, name):
+    strings = _names(arrays, name).decode_all()
+    if len(set(strings)) < len(strings):
+        raise ValueError(f"the names of {name!r} differ from each other")
+    return SymbolTable(strings, arrays.get(f"{name}.backoff"))
+
+
+def _state(header, arrays, *, verify):
     state = {name: arrays[name] for name in _COLUMNS}
     for name, array in state.items():
         dtype = np.dtype(np.int64 if name in OFFSETS else np.int32)
@@ -376,22 +398,21 @@ def _state(header, arrays):
         if name == "words" and header["words_are_tokens"]:
             state["words"] = state["tokens"]
             continue
-        names = StoredNames(arrays[f"{name}.text"], arrays[f"{name}.ends"])
-        state[name] = SymbolTable(names.decode_all(), arrays.get(f"{name}.backoff"))
+        state[name] = _table(arrays, name)
     state["blocks"], state["block_names"] = {}, {}
     for i, block in enumerate(header["blocks"]):
         if block["sparse"]:
             parts = tuple(arrays[f"block{i}.{part}"] for part in _CSR)
-            value = scipy.sparse.csr_matrix(
-                parts, shape=tuple(block["shape"]), copy=False
-            )
+            if verify:
+                value = checked_csr(*parts, block["shape"])
+            else:
+                shape = tuple(block["shape"])
+                value = scipy.sparse.csr_matrix(parts, shape=shape, copy=False)
         else:
             value = arrays[f"block{i}"]
         state["blocks"][block["name"]] = value
         state["block_names"][block["name"]] = (
-            StoredNames(arrays[f"block{i}.text"], arrays[f"block{i}.ends"])
-            if block["named"]
-            else None
+            _names(arrays, f"block{i}") if block["named"] else None
         )
     state["binarized"] = bool(header["binarized"])
     return state

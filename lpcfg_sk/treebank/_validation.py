@@ -106,6 +106,10 @@ def _check_binary(X, name, learner):
     )
 
 
+#: Products of a few counts of at least this size stay in range.
+_LEAST_WEIGHT = 1e-60
+
+
 def check_sample_weight(sample_weight, treebank):
     """Return one finite, non-negative weight per row.
 
@@ -136,6 +140,13 @@ def check_sample_weight(sample_weight, treebank):
         )
     if not weights.any():
         raise ValueError("all weights of sample_weight are zero")
+    largest = weights.max()
+    if not _LEAST_WEIGHT <= largest <= 1.0 / _LEAST_WEIGHT:
+        raise ValueError(
+            f"the largest weight of sample_weight is {largest:g}, expected one between "
+            f"{_LEAST_WEIGHT:g} and {1.0 / _LEAST_WEIGHT:g}: products of such counts "
+            "leave the range of floating point; divide all weights by it"
+        )
     return weights
 
 

@@ -1,0 +1,341 @@
+"""Model files that another program made: each was accepted once, and did harm."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from lpcfg_sk import (
+    CFG,
+    EMLPCFG,
+    LPCFG,
+    PCFG,
+    WTA,
+    MarginEMPCFG,
+    Treebank,
+    TreeBinarizer,
+    VotingParser,
+    load,
+    save,
+)
+from lpcfg_sk._files import load_arrays, save_arrays
+from tests.persistence import models
+
+
+def changed(name, path, change):
+    """Save a fitted estimator after `change(estimator)`."""
+    estimator = models.make(name)
+    change(estimator)
+    save(estimator, path)
+    return path
+
+
+def assert_refused(path, match="do not belong together"):
+    with pytest.raises(ValueError, match=match) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("m", [-1, 2**31, 0.5, True])
+def test_projections_of_a_wrong_number_of_states_are_refused(m, tmp_path):
+    def change(model):
+        model.m_ = dict.fromkeys(model.m_, m)
+
+    assert_refused(changed("SpectralLPCFG", tmp_path / "model", change))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_singular_values_are_finite(value, tmp_path):
+    def change(model):
+        name = next(iter(model.projections_))
+        own = model.projections_[name]
+        values = np.full_like(own.singular_values, value)
+        model.projections_[name] = own._replace(singular_values=values)
+
+    assert_refused(changed("SpectralLPCFG", tmp_path / "model", change))
+
+
+@pytest.mark.parametrize("value", [5.0, -1.0, np.nan])
+def test_probabilities_of_rules_are_probabilities(value, tmp_path):
+    rules = "S -> A\nA -> B | C\nB -> A\nC -> 'x'"
+    model = MarginEMPCFG(CFG.from_string(rules, unary_cycles="allow")).fit([["x"]] * 3)
+    model.theta_ = model.theta_ * 0 + value
+    save(model, tmp_path / "model")
+    assert_refused(tmp_path / "model")
+
+
+def test_probabilities_of_a_sure_cycle_end_in_an_answer_or_an_error(tmp_path):
+    rules = "S -> A\nA -> B | C\nB -> A\nC -> 'x'"
+    model = MarginEMPCFG(CFG.from_string(rules, unary_cycles="allow")).fit([["x"]] * 3)
+    model.theta_ = model.theta_ * 0 + 1.0
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    for decoder in ("viterbi", "max-marginal"):
+        again.decoder = decoder
+        try:
+            trees = again.predict([["x"]])
+        except ValueError as error:
+            assert "cycle" in str(error)
+        else:
+            assert trees.sentences() == [["x"]]
+
+
+@pytest.mark.parametrize("root", ["@S", "@Z", "S"])
+@pytest.mark.parametrize("decoder", ["viterbi", "max-marginal", "mbr"])
+def test_an_intermediate_root_gives_one_tree(root, decoder):
+    # The sentence has no parse, so that it gets a flat tree.
+    grammar = LPCFG.from_parameters(
+        {(root, "NN", "VB"): [[[1.0]]]},
+        {("NN", "he"): [1.0], ("VB", "runs"): [1.0]},
+        {root: [1.0]},
+    )
+    model = PCFG(decoder=decoder)
+    model.grammar_ = model.coarse_ = grammar
+    model.binarized_ = True
+    with pytest.warns(UserWarning, match="flat"):
+        tree = model.predict([["runs", "he", "he"]])[0]
+    assert str(tree) == f"({root.strip('@')} (VB runs) (NN he) (NN he))"
+
+
+def test_a_language_model_has_the_symbols_of_its_mode(tmp_path):
+    def change(model):
+        model.mode = "sentence"
+        model.vocabulary_ = model.vocabulary_[:1]
+        model._index = {model.vocabulary_[0]: 0}
+        model.r_, model.s_ = model.r_[:3], model.s_[:1]
+        model.unigram_ = np.ones(1)
+
+    assert_refused(changed("AggregateMarkovLM", tmp_path / "model", change))
+
+
+@pytest.mark.parametrize("name", ["r_", "s_", "pi_", "unigram_"])
+@pytest.mark.parametrize("value", [np.nan, -0.5, 1e30])
+def test_states_of_words_have_probabilities(name, value, tmp_path):
+    def change(model):
+        array = getattr(model, name).copy()
+        array.flat[0] = value
+        setattr(model, name, array)
+
+    assert_refused(changed("AggregateMarkovLM", tmp_path / "model", change))
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        *(("proba", 0, value) for value in (np.nan, np.inf, -0.5)),
+        *(("backoff", -1, value) for value in (np.nan, 1e308)),
+        *(("keys", 0, value) for value in (-1, 2**62)),
+        *(("outcome", 0, value) for value in (-1, 2**31 - 1)),
+        *(("offsets", -1, value) for value in (0, 2**62)),
+        ("history_keys", -1, 2**62),
+    ],
+)
+def test_tables_of_ngrams_hold_probabilities_and_ids(name, place, value, tmp_path):
+    def change(model):
+        array = getattr(model._levels[1], name).copy()
+        array[place] = value
+        setattr(model._levels[1], name, array)
+
+    assert_refused(changed("KneserNeyLM", tmp_path / "model", change), "n-grams")
+
+
+@pytest.mark.parametrize("position", [10**8, -1, 625, 1.5])
+def test_states_of_random_numbers_are_in_range(position, tmp_path):
+    path = tmp_path / "model"
+    save(EMLPCFG(2, random_state=np.random.RandomState(0)), path)
+    assert load(path).random_state.uniform() == np.random.RandomState(0).uniform()
+    _, meta, arrays = load_arrays(path, "estimator", 1)
+    items = meta["state"]["random_state"]["state"]["items"]
+    next(item for item in items if item[0] == "position")[1] = position
+    save_arrays(path, "estimator", 1, meta, arrays)
+    assert_refused(path, "random number generator is out of range")
+
+
+def test_keys_of_sparse_automata_do_not_wrap():
+    n = 2**22
+    one = np.array([n - 1])
+    with pytest.raises(ValueError, match="at most 2097151 states"):
+        WTA(np.zeros(n), (one, one, one, np.ones(1)), {})
+
+
+def test_unpruned_votes_share_no_charts_of_other_rules():
+    X = models.prepared(models.TRAIN)
+    members = [
+        EMLPCFG(1, max_iter=1, tol=None, validation_fraction=None, prune=None).fit(X)
+        for _ in range(3)
+    ]
+    grammar = members[1].grammar_
+    a = grammar.arrays
+    k = len(a.rule_parent) // 2
+    members[1].grammar_ = LPCFG.from_arrays(
+        grammar.nonterminals,
+        grammar.words,
+        a._replace(
+            rule_parent=a.rule_parent[-k:],
+            rule_left=a.rule_left[-k:],
+            rule_right=a.rule_right[-k:],
+            rule_offset=a.rule_offset[: k + 1],
+            binary=a.binary[-k:],
+        ),
+        unknown_word=grammar.unknown_word,
+    )
+    vote = VotingParser([(f"m{i}", m) for i, m in enumerate(members)])
+    vote.estimators_ = members
+    groups = vote._ballot(models.TEST).electorate.groups
+    assert [group.numbers for group in groups] == [[0, 2], [1]]
+
+
+def test_emissions_of_a_warm_start_are_one_vector_per_rule(tmp_path):
+    def change(model):
+        *ids, values = model._emissions
+        model._emissions = (*ids, values[:-1])
+
+    assert_refused(changed("EMLPCFG", tmp_path / "model", change))
+    # The same attributes, set by hand.
+    model = models.make("EMLPCFG").set_params(warm_start=True, max_iter=1)
+    change(model)
+    model.fit(models.prepared(models.TRAIN))
+    assert len(model._emissions[2]) == sum(model.m_[a] for a in _labels(model))
+
+
+def _labels(model):
+    return [model.grammar_.nonterminals[i] for i in model._emissions[1]]
+
+
+def _arrays(n_states, **more):
+    none, start = np.zeros(0, np.int32), np.zeros(1, np.int64)
+    arrays = {
+        "n_states": np.array(n_states, np.int32),
+        **dict.fromkeys(("rule_parent", "rule_left", "rule_right"), none),
+        **dict.fromkeys(("lex_label", "root_label"), none),
+        **dict.fromkeys(("rule_offset", "lex_offset", "root_offset"), start),
+        **dict.fromkeys(("binary", "lexical", "root"), np.zeros(0)),
+        "word_offset": start,
+    }
+    return type(models.GRAMMAR.arrays)(**{**arrays, **more})
+
+
+def test_numbers_of_parameters_do_not_wrap():
+    one, two = np.zeros(1, np.int32), np.ones(1, np.int32)
+    arrays = _arrays(
+        [2**20, 2**22],
+        rule_parent=one,
+        rule_left=two,
+        rule_right=two,
+        rule_offset=np.zeros(2, np.int64),
+    )
+    with pytest.raises(ValueError, match=r"binary must hold 1\.84e\+19 values"):
+        LPCFG.from_arrays(["A", "B"], [], arrays)
+
+
+def test_states_without_parameters_are_refused():
+    LPCFG.from_arrays(["A", "B"], [], _arrays([1, 1]))
+    with pytest.raises(ValueError, match="occurs neither in a rule nor at a root"):
+        LPCFG.from_arrays(["A", "B"], [], _arrays([1, 2**30]))
+
+
+def test_an_array_that_many_values_name_is_refused(tmp_path):
+    path = tmp_path / "model"
+    name = {"$": "array", "name": "a0"}
+    data = {"$": "dict", "items": [[i, name] for i in range(1000)]}
+    save_arrays(path, "estimator", 1, data, {"a0": np.zeros(2**17)})
+    tracemalloc.start()
+    assert_refused(path, "a0")
+    assert tracemalloc.get_traced_memory()[1] < 8 * path.stat().st_size
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("parameter", [{"prune": -1.0}, {"max_memory": 0}])
+def test_parameters_of_fitted_models_are_those_of_a_fit(parameter, tmp_path):
+    save(models.make("PCFG").set_params(**parameter), tmp_path / "model")
+    assert_refused(tmp_path / "model", next(iter(parameter)))
+
+
+@pytest.mark.parametrize("version", ["Infinity", "NaN", "1e400"])
+def test_versions_that_are_no_numbers_are_refused(version, tmp_path):
+    path = tmp_path / "model"
+    header = {"format": "lpcfg_sk", "kind": "estimator", "meta": {}, "arrays": []}
+    text = f'{json.dumps(header)[:-1]}, "version": {version}}}'
+    with open(path, "wb") as file:
+        np.savez(file, header=np.frombuffer(text.encode(), np.uint8))
+    assert_refused(path, "not written by lpcfg_sk")
+
+
+# -- where files are written to ------------------------------------------------
+
+
+def test_a_saved_file_keeps_its_permissions(tmp_path):
+    path = tmp_path / "model"
+    for mode in (0o600, 0o640, 0o444):
+        path.unlink(missing_ok=True)
+        path.touch()
+        path.chmod(mode)
+        save(TreeBinarizer(), path)
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "model", tmp_path / "link"
+    link.symlink_to(target)
+    for direction in ("left", "right"):
+        save(TreeBinarizer(direction=direction), link)
+        assert link.is_symlink() and load(target).direction == direction
+    assert os.listdir(tmp_path / "folder") == ["model"]
+
+
+@pytest.mark.parametrize("kind", ["estimator", "LPCFG", "treebank"])
+def test_devices_and_pipes_are_written_to(kind, tmp_path):
+    def write(path):
+        if kind == "estimator":
+            save(TreeBinarizer(), path)
+        else:
+            (models.GRAMMAR if kind == "LPCFG" else models.TEST).save(path)
+
+    link = tmp_path / "null"
+    link.symlink_to(os.devnull)
+    write(link)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    pipe, copy = tmp_path / "pipe", tmp_path / "copy"
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: copy.write_bytes(pipe.read_bytes()))
+    reader.start()
+    write(pipe)
+    reader.join()
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    read = {"estimator": load, "LPCFG": LPCFG.load, "treebank": Treebank.open}
+    assert read[kind](copy) is not None
+
+
+def test_train_does_not_write_over_its_trees(tmp_path):
+    from lpcfg_sk._cli import main
+
+    folder = tmp_path / "trees"
+    folder.mkdir()
+    path, link = folder / "a.mrg", tmp_path / "link"
+    path.write_text("(S (NP a) (VP b))\n")
+    link.symlink_to(path)
+    for treebank, output in (
+        (path, path),
+        (path, link),
+        (folder, path),
+        (folder / "*.mrg", path),
+    ):
+        assert main(["train", str(treebank), "-o", str(output)]) == 1
+        assert path.read_text() == "(S (NP a) (VP b))\n"
+
+
+def test_closed_streams_of_the_command_line_are_no_crash(tmp_path):
+    code = "import sys; from lpcfg_sk._cli import main; sys.exit(main(['train', 'no']))"
+    closed = subprocess.run(
+        [sys.executable, "-c", code],
+        preexec_fn=lambda: [os.close(number) for number in (0, 1, 2)],
+        check=False,
+    )
+    assert closed.returncode == 2
