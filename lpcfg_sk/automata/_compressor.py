@@ -271,8 +271,8 @@ def _span_keys(treebank, base):
 def bracketing_f1(gold, predicted, sample_weight=None):
     """Compute the F measure of unlabelled bracketing, over the spans of all trees.
 
-    The span of the whole sentence counts, as in the paper's experiments, unlike the
-    root in :func:`lpcfg_sk.metrics.f1_score`.
+    The span of the whole sentence counts, unlike the root in
+    :func:`lpcfg_sk.metrics.f1_score`.
 
     Parameters
     ----------
