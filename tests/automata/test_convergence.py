@@ -10,6 +10,8 @@ from lpcfg_sk.exceptions import NotStronglyConvergentError
 from tests.automata.test_minimizer import TREES
 from tests.reference.wta import random_wta
 
+pytestmark = pytest.mark.slow_without_jit
+
 
 def branching(p, leaf):
     """The automaton of f(t) = p^size(t) leaf^(size(t) + 1)."""

@@ -357,6 +357,7 @@ PENALISED = CFG.from_string(
 STRINGS = [x.split() for x in ("a a", "a b", "a", "a a", "b a", "b a b", "a b", "b")]
 
 
+@pytest.mark.slow_without_jit
 def test_dirichlet_em_stops_at_a_minimum_of_its_penalised_objective():
     settings = {"smoothing": "dirichlet", "alpha": 1.5, "rule_order": "grammar"}
     model = MarginEMPCFG(PENALISED, **settings, max_iter=3000, tol=1e-10).fit(STRINGS)
@@ -374,6 +375,7 @@ def test_dirichlet_em_stops_at_a_minimum_of_its_penalised_objective():
     assert model.objectives_[-1] == pytest.approx(model.log_losses_[-1] + penalty)
 
 
+@pytest.mark.slow_without_jit
 def test_restarts_of_dirichlet_em_are_compared_by_the_penalised_objective():
     settings = {"smoothing": "dirichlet", "alpha": 2.0, "init": "random", "tol": None}
     settings |= {"rule_order": "grammar", "max_iter": 3}

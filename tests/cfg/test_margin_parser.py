@@ -81,6 +81,7 @@ def test_common_checks(name):
 # -- in a pipeline ---------------------------------------------------------------------
 
 
+@pytest.mark.slow_without_jit
 def test_make_parser_of_margin_em_gives_trees_as_good_as_those_of_a_pcfg(parser):
     pcfg = make_parser(PCFG(), horizontal=1).fit(TRAIN)
     predicted = parser.predict(TEST)

@@ -260,6 +260,7 @@ def test_select_says_once_what_no_fit_takes(folder, capsys, flag, value):
     assert "fits failed" not in err
 
 
+@pytest.mark.slow_without_jit
 def test_select_and_inspect(folder, capsys):
     status, out, err = run(
         capsys,

@@ -112,6 +112,7 @@ def signed():
     return parser, trees[150:]
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("method", ["score_samples", "sentence_log_prob"])
 def test_likelihood_of_spectral_grammars_can_be_finite(signed, method):
     parser, test = signed
@@ -138,6 +139,7 @@ def test_likelihood_of_spectral_grammars_can_be_finite(signed, method):
     assert_allclose(found, expected.mean(), rtol=1e-6)
 
 
+@pytest.mark.slow_without_jit
 def test_number_of_states_of_a_spectral_grammar_is_chosen_by_likelihood():
     truth = make_lpcfg(3, 4, 12, m=2, mean_length=6, concentration=0.3, random_state=1)
     trees = make_treebank(truth, 2000, random_state=0)

@@ -17,6 +17,8 @@ from lpcfg_sk.parsing._sentences import SentenceCharts, full_charts
 from tests.reference import charts as ref
 from tests.tolerances import ITERATIVE, SUM
 
+pytestmark = pytest.mark.slow_without_jit
+
 
 @pytest.mark.parametrize("draw", range(3))
 @pytest.mark.parametrize("threshold", [0.3, 0.03])

@@ -15,6 +15,8 @@ from lpcfg_sk.spectral import treebank_to_tagged_sequences
 from tests.reference import charts as ref
 from tests.tolerances import EXACT, SUM
 
+pytestmark = pytest.mark.slow_without_jit
+
 TREES = [
     "(S (NP (N dogs)) (VP (V bark)))",
     "(S (NP (N dogs)) (VP (V saw) (NP (D the) (N cat))))",

@@ -14,7 +14,7 @@ SCALE = 10 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 1
 
 @pytest.mark.kernels
 @pytest.mark.parametrize(
-    ("name", "count"), [("reader", 2000), ("loader", 400), ("cli", 100)]
+    ("name", "count"), [("reader", 500), ("loader", 400), ("cli", 100)]
 )
 def test_nothing_but_documented_errors(name, count, seed):
     counts, failures, growth, slowest = fuzz.run_target(

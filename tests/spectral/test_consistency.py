@@ -16,6 +16,8 @@ from lpcfg_sk import (
 )
 from lpcfg_sk.treebank import unbinarize
 
+pytestmark = pytest.mark.slow_without_jit
+
 LITERAL = {"smoothing": None, "lexical_smoothing": None, "lexicon_alpha": 0.0}
 N1, N2 = "(NP (NN a) (CC b) (NN a))", "(NP (NN a) (CC b) (JJ c))"
 
