@@ -169,6 +169,7 @@ def test_threads_of_a_search_change_no_bit(solved):
     np.testing.assert_array_equal(*scores)
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("dense", [False, True])
 def test_singular_values_do_not_depend_on_the_number_of_blas_threads(dense):
     rng = np.random.default_rng(0)

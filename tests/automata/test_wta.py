@@ -464,6 +464,7 @@ def test_reduction_of_states_of_all_sizes(rng):
         )
 
 
+@pytest.mark.slow_without_jit
 def test_reduction_of_a_long_chain_and_of_huge_weights():
     n = 120
     i = np.arange(n - 1)

@@ -152,6 +152,7 @@ def test_smoothed_lexicon_of_margin_em_is_that_of_a_pcfg():
         np.testing.assert_allclose(found, expected / expected.sum(), rtol=SUM)
 
 
+@pytest.mark.slow_without_jit
 def test_margin_em_has_the_methods_of_a_parser(parser):
     learner, X = parser[-1], parser[:-1].transform(TEST[:10])
     for parses, tree in zip(learner.parse_kbest(X, 3), TEST, strict=False):
@@ -179,6 +180,7 @@ def test_samples_of_margin_em_are_trees_of_the_original_labels(parser):
     assert np.isfinite(parser[-1].score_samples(binary)).all()
 
 
+@pytest.mark.slow_without_jit
 def test_margin_em_becomes_an_lpcfg_and_an_automaton(parser):
     learner, X = parser[-1], parser[:-1].transform(TEST[:20])
     grammar = learner.to_lpcfg()
@@ -194,6 +196,7 @@ def test_margin_em_becomes_an_lpcfg_and_an_automaton(parser):
     assert SVTAMinimizer(MarginEMPCFG()).fit(small).wta_.n_states == 3
 
 
+@pytest.mark.slow_without_jit
 def test_margin_em_votes_with_other_parsers(parser):
     vote = VotingParser(
         [("margin", make_parser(MarginEMPCFG())), ("pcfg", make_parser(PCFG()))]
