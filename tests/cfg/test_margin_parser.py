@@ -204,6 +204,7 @@ def test_margin_em_votes_with_other_parsers(parser):
     assert vote.score(TEST) > 0.7
 
 
+@pytest.mark.slow_without_jit
 def test_a_search_can_score_margin_em_by_f1():
     search = GridSearchCV(
         make_parser(MarginEMPCFG()),
@@ -214,6 +215,7 @@ def test_a_search_can_score_margin_em_by_f1():
     assert 0.5 < search.best_score_ <= 1
 
 
+@pytest.mark.slow_without_jit
 def test_margin_parsers_survive_files(parser, tmp_path):
     save(parser, tmp_path / "model")
     assert load(tmp_path / "model").predict(TEST) == parser.predict(TEST)

@@ -262,6 +262,7 @@ def test_validation_fraction_refits_to_all(corpus, model):
     assert model.n_iter_ == chosen
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("validation_fraction", [None, 0.2])
 def test_the_best_of_several_starts_is_kept(corpus, model, validation_fraction):
     # More states than there are classes: a start decides which are split.
