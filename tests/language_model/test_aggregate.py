@@ -356,6 +356,7 @@ def test_other_errors(corpus, model):
         model.score([["never", "seen"]])
 
 
+@pytest.mark.slow_without_jit
 def test_the_benchmark_tells_what_did_not_converge(corpus, tmp_path, monkeypatch):
     path = Path(__file__).parents[2] / "benchmarks" / "table2.py"
     spec = importlib.util.spec_from_file_location("table2", path)

@@ -147,6 +147,7 @@ def test_exact_moments_give_the_exact_grammar(finite):
     assert pi < 1e-8
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("templates", TEMPLATES)
 def test_the_sum_is_consistent_for_any_number_of_features(templates):
     trees, probabilities = finite_with(templates)
@@ -225,6 +226,7 @@ def test_what_the_decomposition_found_is_kept(objective):
         assert model.concavity_["B"] <= inside * (1 + 1e-9)
 
 
+@pytest.mark.slow_without_jit
 def test_collapsed_states_are_told(finite):
     _, trees, probabilities = finite
     settings = {**EXACT_SETTINGS, "max_iter": 3, "matching_max_iter": 3}
