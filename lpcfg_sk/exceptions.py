@@ -107,7 +107,7 @@ class ChartMemoryError(MemoryError):
 class NotStronglyConvergentError(ValueError):
     """A weighted tree automaton whose sums over all trees diverge.
 
-    It is raised where ``Σ |t| f(t)²`` is infinite, so that there are no singular values.
+    It is raised where ``Σ |t| f(t)²`` is infinite, so there are no singular values.
     Then f is not strongly convergent, that is ``Σ |t| |f(t)|`` is infinite as well.
 
     Examples

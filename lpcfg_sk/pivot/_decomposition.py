@@ -166,9 +166,10 @@ def anchor_decomposition(
     r"""Find π and r of :math:`Q_{f,g} = \sum_h π(h) r(f|h) s(g|h)` by pivot rows.
 
     The algorithm of section 5.2 of Cohen and Collins (2014) for matrix decomposition
-    problem 2.  When each state h has a pivot row f (``r(f|h)`` is positive, and zero for
-    all other states), the columns ``s(·|h)`` are linearly independent, and Q is exact,
-    then π and r are recovered exactly, up to the order of the states.  Columns need no pivots.
+    problem 2.  When each state h has a pivot row f (``r(f|h)`` is positive, and zero
+    for all other states), the columns ``s(·|h)`` are linearly independent, and Q is
+    exact, then π and r are recovered exactly, up to the order of the states.
+    Columns need no pivots.
 
     Parameters
     ----------
