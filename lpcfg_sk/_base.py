@@ -14,7 +14,7 @@ from lpcfg_sk._validation import N_JOBS, Interval, StrOptions
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import posterior_vectors
 from lpcfg_sk.metrics import f1_score
-from lpcfg_sk.parsing import Parser, chart_log_probs, chart_marginals
+from lpcfg_sk.parsing import ChartParser, chart_log_probs, chart_marginals
 from lpcfg_sk.treebank import (
     TreebankInputMixin,
     TreebankTransformerMixin,
@@ -164,7 +164,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         made_of = (*grammars, *settings.values())
         known, parser = _PARSERS.get(self, ((), None))
         if parser is None or not all(map(operator.is_, made_of, known)):
-            parser = Parser(*grammars, **settings)
+            parser = ChartParser(*grammars, **settings)
             # Threads that share a learner replace the pair as a whole.
             _PARSERS[self] = made_of, parser
         return parser
@@ -404,7 +404,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
             plain = self.coarse_.log_prob(X, n_jobs=self.n_jobs)
         elif method == "sentence_log_prob":
             X = self._check_sentences(X)
-            parser = Parser(self.coarse_, self.coarse_, **self._parser_settings())
+            parser = ChartParser(self.coarse_, self.coarse_, **self._parser_settings())
             charts = parser.charts(X, open_class=False, precise=True)
             plain = chart_log_probs(charts, n_jobs=self.n_jobs)
         else:

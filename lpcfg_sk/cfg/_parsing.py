@@ -355,7 +355,7 @@ class CFGParserMixin(TreebankInputMixin):
         return parser
 
     def _make_parser(self, grammar):
-        return lpcfg_sk.parsing.Parser(
+        return lpcfg_sk.parsing.ChartParser(
             grammar,
             grammar,
             binarized=self._binarized or not is_binary(self.grammar_),

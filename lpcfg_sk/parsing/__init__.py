@@ -7,7 +7,7 @@ from lpcfg_sk.parsing._bracket_marginals import (
     bracket_tree,
     flat_brackets,
 )
-from lpcfg_sk.parsing._parser import BRACKET_PENALTY, Parser, assemble
+from lpcfg_sk.parsing._chart_parser import BRACKET_PENALTY, ChartParser, assemble
 from lpcfg_sk.parsing._sentences import (
     chart_log_probs,
     chart_marginals,
@@ -23,7 +23,7 @@ _shared = (
     BRACKET_PENALTY,
     BracketTable,
     Brackets,
-    Parser,
+    ChartParser,
     assemble,
     bracket_frame,
     bracket_tree,

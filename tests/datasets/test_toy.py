@@ -9,7 +9,7 @@ from lpcfg_sk import PCFG, TreeBinarizer, make_parser
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.datasets._toy import compile_templates
 from lpcfg_sk.metrics import f1_score
-from lpcfg_sk.parsing import Parser
+from lpcfg_sk.parsing import ChartParser
 from lpcfg_sk.treebank import head_token
 from tests.tolerances import EXACT
 
@@ -130,7 +130,9 @@ def test_words_decide_about_attachment(toy):
 def test_a_plain_pcfg_does_badly_and_the_true_grammar_well(toy):
     treebank, grammar = toy
     train, test = treebank[:2400], treebank[2400:]
-    oracle = Parser(grammar, None, binarized=True, decoder="max-marginal", prune=None)
+    oracle = ChartParser(
+        grammar, None, binarized=True, decoder="max-marginal", prune=None
+    )
     best, failed = oracle.predict(test)
     assert not failed
     plain = make_parser(PCFG()).fit(train).predict(test)

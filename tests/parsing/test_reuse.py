@@ -42,7 +42,7 @@ def test_all_methods_share_one_parser(fitted, monkeypatch):
     def fail(*args, **kwargs):
         raise AssertionError("a second parser was built")
 
-    monkeypatch.setattr("lpcfg_sk._base.Parser", fail)
+    monkeypatch.setattr("lpcfg_sk._base.ChartParser", fail)
     for method in (
         model.predict,
         model.span_marginals,

@@ -27,7 +27,7 @@ from lpcfg_sk.treebank import BARE, encode_label, unbinarize
 BRACKET_PENALTY = 0.43
 
 
-class Parser:
+class ChartParser:
     """Parses sentences with a grammar.
 
     Parameters
