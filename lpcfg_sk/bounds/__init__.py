@@ -10,9 +10,17 @@ from lpcfg_sk.bounds._distribution import (
 from lpcfg_sk.bounds._margin import (
     Boundedness,
     Tightness,
+    asymptotic_risk_gap,
     boundedness,
     entropy_bound,
     tightness,
+)
+from lpcfg_sk.bounds._noise import (
+    TsybakovCounterexample,
+    log_ratio_distance,
+    moment_ratios,
+    tsybakov_counterexample,
+    tsybakov_gap,
 )
 from lpcfg_sk.bounds._sample_size import (
     deviation_probability,
@@ -21,6 +29,7 @@ from lpcfg_sk.bounds._sample_size import (
     margin_relative_deviation,
     margin_relative_sample_size,
     margin_sample_size,
+    parameter_deviation_probability,
 )
 from lpcfg_sk.bounds._spectral import (
     moment_error,
@@ -44,6 +53,8 @@ __all__ = [
     "SVTAWeightBounds",
     "TailFit",
     "Tightness",
+    "TsybakovCounterexample",
+    "asymptotic_risk_gap",
     "boundedness",
     "count_derivations",
     "deviation_probability",
@@ -51,10 +62,13 @@ __all__ = [
     "entropy_bound",
     "hidden_variable_log_covering_number",
     "log_covering_number",
+    "log_ratio_distance",
     "margin_relative_deviation",
     "margin_relative_sample_size",
     "margin_sample_size",
     "moment_error",
+    "moment_ratios",
+    "parameter_deviation_probability",
     "parameter_errors",
     "separability_report",
     "spectral_error",
@@ -66,4 +80,6 @@ __all__ = [
     "truncation_max_size",
     "truncation_total_error",
     "truncation_total_max_size",
+    "tsybakov_counterexample",
+    "tsybakov_gap",
 ]
