@@ -40,6 +40,7 @@ from lpcfg_sk.bounds._spectral import (
 )
 from lpcfg_sk.bounds._svta import (
     SVTAWeightBounds,
+    geometric_truncation_max_size,
     svta_weight_bounds,
     truncation_error,
     truncation_max_size,
@@ -60,6 +61,7 @@ __all__ = [
     "deviation_probability",
     "distribution_constants",
     "entropy_bound",
+    "geometric_truncation_max_size",
     "hidden_variable_log_covering_number",
     "log_covering_number",
     "log_ratio_distance",
