@@ -7,6 +7,7 @@ from lpcfg_sk.bounds._distribution import (
     distribution_constants,
     tail_fit,
 )
+from lpcfg_sk.bounds._exact_moments import FeatureMoments, grammar_moments
 from lpcfg_sk.bounds._margin import (
     Boundedness,
     Tightness,
@@ -36,6 +37,7 @@ from lpcfg_sk.bounds._spectral import (
     parameter_errors,
     separability_report,
     spectral_error,
+    spectral_ratio_sample_size,
     spectral_sample_size,
 )
 from lpcfg_sk.bounds._svta import (
@@ -51,6 +53,7 @@ from lpcfg_sk.bounds._svta import (
 __all__ = [
     "Boundedness",
     "DistributionConstants",
+    "FeatureMoments",
     "SVTAWeightBounds",
     "TailFit",
     "Tightness",
@@ -62,6 +65,7 @@ __all__ = [
     "distribution_constants",
     "entropy_bound",
     "geometric_truncation_max_size",
+    "grammar_moments",
     "hidden_variable_log_covering_number",
     "log_covering_number",
     "log_ratio_distance",
@@ -74,6 +78,7 @@ __all__ = [
     "parameter_errors",
     "separability_report",
     "spectral_error",
+    "spectral_ratio_sample_size",
     "spectral_sample_size",
     "svta_weight_bounds",
     "tail_fit",
