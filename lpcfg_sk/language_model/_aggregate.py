@@ -70,6 +70,9 @@ class AggregateMarkovLM(BaseLanguageModel):
         contexts.
     unk_token : str, default="<unk>"
         Name of the unknown word; tokens of that name are unknown words too.
+    vocabulary : sequence of str, default=None
+        The words of the model, whatever their counts; all others are unknown. None
+        takes those of the text by `min_count`.
     n_jobs : int, default=None
         Number of threads; the result does not depend on it.
     verbose : int, default=0
@@ -181,6 +184,7 @@ class AggregateMarkovLM(BaseLanguageModel):
         min_count=2,
         score_unk=False,
         unk_token="<unk>",
+        vocabulary=None,
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -200,6 +204,7 @@ class AggregateMarkovLM(BaseLanguageModel):
         self.min_count = min_count
         self.score_unk = score_unk
         self.unk_token = unk_token
+        self.vocabulary = vocabulary
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state

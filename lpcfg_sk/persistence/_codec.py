@@ -22,7 +22,12 @@ from lpcfg_sk.cfg import MarginEMPCFG
 from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.features import InsideFeatures, OutsideFeatures, Productions
-from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM, NGramTable
+from lpcfg_sk.language_model import (
+    AggregateMarkovLM,
+    InterpolatedLM,
+    KneserNeyLM,
+    NGramTable,
+)
 from lpcfg_sk.persistence._consistency import check_estimator
 from lpcfg_sk.persistence._values import make_value, value_state
 from lpcfg_sk.pivot import PivotLPCFG
@@ -38,6 +43,7 @@ _ESTIMATORS = (
     CPCompressor,
     EMLPCFG,
     InsideFeatures,
+    InterpolatedLM,
     KneserNeyLM,
     MarginEMPCFG,
     OutsideFeatures,
