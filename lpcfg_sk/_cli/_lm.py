@@ -1,6 +1,7 @@
 """The command about language models: lm train and lm score."""
 
 import json
+import os
 import sys
 from itertools import islice
 
@@ -19,6 +20,10 @@ def lm(arguments):
 
 
 def _train(arguments):
+    folder = os.path.dirname(arguments.output) or "."
+    if not os.path.isdir(folder):
+        # Before the long work, not after it.
+        raise ValueError(f"there is no folder {folder!r} for the model")
     vocabulary = None
     if arguments.vocabulary:
         lines = SentenceFile(arguments.vocabulary)

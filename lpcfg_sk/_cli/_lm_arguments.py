@@ -1,5 +1,7 @@
 """Arguments of ``lpcfg-sk lm``, declared without importing what it needs."""
 
+import argparse
+
 
 def add_lm(parser):
     """Train a Kneser-Ney language model on text, or score text with one.
@@ -29,4 +31,9 @@ def add_lm(parser):
 
 
 def _numbers(text):
-    return [int(part) for part in text.split(",")]
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of whole numbers with commas between them"
+        ) from None

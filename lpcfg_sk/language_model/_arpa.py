@@ -47,9 +47,10 @@ def write_arpa(model, path):
     names = [str(word) for word in model.vocabulary_]
     if wrong := [w for w in names if not w or any(c.isspace() for c in w)]:
         raise ValueError(f"the ARPA format has no words with white space: {wrong[0]!r}")
+    reserved = {_UNK, _START, _END} & set(names[len(model._special()) :])
+    if reserved:
+        raise ValueError(f"{reserved.pop()} is a symbol of the ARPA format, not a word")
     names[UNK] = _UNK
-    if _UNK in names[1:] or (model.mode == "sentence" and _START in names):
-        raise ValueError(f"{_UNK} and {_START} are symbols of the format, not words")
     names.append(_START)
     orders = _list_ngrams(model)
     with _open(path, "wt") as file:
@@ -103,12 +104,10 @@ def read_arpa(path, *, unk_token="<unk>", score_unk=False):
     array([[0. , 0.5, 0.5]])
     """
     orders, words = _read(path)
-    names = list(words)
     sentence = _START in words and _END in words
-    unknown = next((w for w in (_UNK, "<UNK>") if w in words), None)
-    special = [unk_token, _END] if sentence else [unk_token]
-    left_out = {unknown, *special, *([_START] if sentence else [])}
-    kept = [word for word in names if word not in left_out]
+    unknown = next((w for w in (_UNK, "<UNK>") if w in words), unk_token)
+    if unk_token in words and unk_token != unknown:
+        raise ValueError(f"{path} has a word {unk_token!r}; give another unk_token")
     model = KneserNeyLM(
         len(orders),
         mode="sentence" if sentence else "stream",
@@ -116,12 +115,14 @@ def read_arpa(path, *, unk_token="<unk>", score_unk=False):
         unk_token=unk_token,
         min_count=1,
     )
-    model._name_outcomes([*special, *kept])
-    place = {word: i for word, i in model._index.items() if word != unk_token}
-    place |= {unknown: UNK, _START: len(model._index) if sentence else -1}
-    if not sentence:
-        place[_START] = model._index.get(_START, -1)
-    number = np.array([place[word] for word in names], dtype=np.int64)
+    special = model._special()
+    left_out = {unknown, _START, *special} if sentence else {unknown}
+    model._name_outcomes([*special, *(w for w in words if w not in left_out)])
+    place = {**model._index, unknown: UNK}
+    if sentence:
+        # As in a history of the model.
+        place[_START] = len(model._index)
+    number = np.array([place[word] for word in words], dtype=np.int64)
     orders = [(number[grams], proba, backoff) for grams, proba, backoff in orders]
     model._levels = _levels(model, orders)
     model.discounts_ = [level.discounts for level in model._levels]

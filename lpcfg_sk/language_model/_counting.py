@@ -143,9 +143,22 @@ class NGramCounter:
 
 def _distinct(rows, counts):
     """Return distinct rows and the sums of their counts."""
-    order = np.lexsort(rows.T)
+    order = _order(rows)
     rows, counts = rows[order], counts[order]
     new = np.ones(len(rows), dtype=bool)
     new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
     first = np.flatnonzero(new)
     return rows[first], np.add.reduceat(counts, first) if len(first) else counts
+
+
+def _order(rows):
+    """Order that brings equal rows together."""
+    # Marks go down to -3.
+    base = int(rows.max(initial=0)) + 4
+    if base ** rows.shape[1] >= 2**63:
+        return np.lexsort(rows.T)
+    # One sort of whole rows is faster than one of each column.
+    key = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        key = key * base + (column + 3)
+    return np.argsort(key)

@@ -67,5 +67,11 @@ def test_errors_are_one_line(files, capsys):
     assert main(["lm", "score", str(files / "text"), "x"]) == 1
     assert "ARPA" in capsys.readouterr().err
     assert main(["lm", "train", str(files / "none"), "-o", str(files / "x")]) == 1
+    missing = str(files / "no" / "x")
+    assert main(["lm", "train", str(files / "text"), "-o", missing]) == 1
+    assert "there is no folder" in capsys.readouterr().err
+    options = ["-o", str(files / "x"), "--cutoffs", "1;2"]
+    assert main(["lm", "train", str(files / "text"), *options]) == 2
+    assert "whole numbers" in capsys.readouterr().err
     assert main(["lm", "train", str(files / "text")]) == 2
     assert main(["lm"]) == 2

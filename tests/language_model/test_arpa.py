@@ -119,8 +119,15 @@ def test_words_that_the_format_cannot_write(tmp_path):
     with pytest.raises(ValueError, match="white space"):
         write_arpa(KneserNeyLM(min_count=1).fit([["a b", "c"]]), tmp_path / "x")
     model = KneserNeyLM(min_count=1, unk_token="UNK").fit([["<unk>", "c"]])
-    with pytest.raises(ValueError, match="symbols of the format"):
+    with pytest.raises(ValueError, match="<unk> is a symbol of the ARPA format"):
         write_arpa(model, tmp_path / "x")
+    model = KneserNeyLM(min_count=1).fit([["<s>", "c"]])
+    with pytest.raises(ValueError, match="<s> is a symbol of the ARPA format"):
+        write_arpa(model, tmp_path / "x")
+    (tmp_path / "hand").write_text(BACKOFF)
+    with pytest.raises(ValueError, match="give another unk_token"):
+        read_arpa(tmp_path / "hand", unk_token="a")
+    assert read_arpa(tmp_path / "hand", unk_token="UNK").vocabulary_[0] == "UNK"
 
 
 def test_compressed_files_are_compressed(tmp_path):

@@ -16,6 +16,7 @@ from lpcfg_sk.language_model import (
     KneserNeyLM,
     SentenceFile,
 )
+from lpcfg_sk.language_model._counting import _distinct
 from tests.language_model.test_kneser_ney import text
 from tests.tolerances import EXACT, SUM
 
@@ -67,6 +68,20 @@ def test_memory_is_that_of_the_distinct_ngrams(corpus, monkeypatch):
 
     peak(10)
     assert peak(400) < 1.5 * peak(40)
+
+
+@pytest.mark.parametrize("largest", [5, 2**30])
+def test_rows_of_any_size_are_counted(largest):
+    """Small ids are packed into one number, large ones are not."""
+    rng = np.random.default_rng(0)
+    rows = rng.choice([-3, -1, 0, 2, largest], size=(200, 3)).astype(np.int32)
+    counts = rng.integers(1, 4, 200).astype(float)
+    expected = Counter()
+    for row, count in zip(rows.tolist(), counts, strict=True):
+        expected[tuple(row)] += count
+    found, sums = _distinct(rows, counts)
+    assert len(found) == len(expected)
+    assert dict(zip(map(tuple, found.tolist()), sums, strict=True)) == expected
 
 
 def test_errors_name_rows_of_the_whole_stream(monkeypatch):
