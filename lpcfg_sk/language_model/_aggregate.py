@@ -13,7 +13,8 @@ from lpcfg_sk.language_model._aggregate_training import (
     mixed_probabilities,
     train,
 )
-from lpcfg_sk.language_model._base import END, BaseLanguageModel, Events, check_corpus
+from lpcfg_sk.language_model._base import END, BaseLanguageModel
+from lpcfg_sk.language_model._corpus import Events, check_corpus
 from lpcfg_sk.lpcfg import LPCFG
 from lpcfg_sk.pivot import check_counts
 

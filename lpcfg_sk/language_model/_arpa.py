@@ -124,7 +124,10 @@ def read_arpa(path, *, unk_token="<unk>", score_unk=False):
         place[_START] = len(model._index)
     number = np.array([place[word] for word in words], dtype=np.int64)
     orders = [(number[grams], proba, backoff) for grams, proba, backoff in orders]
-    model._levels = _levels(model, orders)
+    try:
+        model._levels = _levels(model, orders)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     model.discounts_ = [level.discounts for level in model._levels]
     return model
 
@@ -139,23 +142,20 @@ def _list_ngrams(model):
         grams = np.column_stack([histories[n - 1][history], level.outcome])
         if n == 1:
             grams = np.arange(n_outcomes + (model.mode == "sentence"))[:, None]
-        weight = np.zeros(0)
+        if n < model.order:
+            grams = np.unique(np.concatenate([grams, histories[n]]), axis=0)
+        weight = np.ones(len(grams))
         if n < model.order:
             # Weights of histories stand with the n-grams that they are.
-            grams = np.unique(np.concatenate([grams, histories[n]]), axis=0)
-            longer = model._levels[n]
-            weight = np.ones(len(grams))
-            weight[_find_rows(grams, histories[n])] = longer.backoff
+            weight[_find_rows(grams, histories[n])] = model._levels[n].backoff
         predicted = grams[:, -1] < n_outcomes
-        proba = np.zeros(len(grams))
-        nearest = np.full((len(grams), max(model.order - 1, 0)), -1)
+        nearest = np.full((len(grams), model.order - 1), -1)
         nearest[:, : n - 1] = grams[:, :-1][:, ::-1]
+        proba = np.zeros(len(grams))
         proba[predicted] = model._probabilities(
             nearest[predicted], grams[predicted, -1]
         )
-        orders.append(
-            (grams, _log10(proba), _log10(weight) if n < model.order else proba)
-        )
+        orders.append((grams, _log10(proba), _log10(weight)))
     return orders
 
 
@@ -181,8 +181,9 @@ def _levels(model, orders):
             np.concatenate([grams[:, :-1], longer[:, 1:], shorter]), axis=0
         )
         needed.insert(1, longer)
-    levels, ids = [], np.zeros(1, np.int64)
-    model._levels = levels
+    # The model computes the probabilities below each order from those already there.
+    model._levels = levels = []
+    ids = np.zeros(1, np.int64)
     for n, (grams, log_p, _) in enumerate(orders, start=1):
         histories, backoff = needed[n - 1], np.ones(1)
         keys = np.zeros(1, np.int64)
@@ -199,26 +200,21 @@ def _levels(model, orders):
         grams, proba = grams[predicted], 10.0 ** log_p[predicted]
         proba[log_p[predicted] <= _NEVER] = 0.0
         history = _find_rows(histories, grams[:, :-1])
-        lower = np.zeros(len(grams))
-        if n > 1:
+        if n == 1:
+            # There is no uniform distribution below.
+            backoff = np.zeros(1)
+        else:
             lower = model._probabilities(grams[:, -2:0:-1], grams[:, -1])
+            proba -= backoff[history] * lower
+            # Rounding must not make a negative share of nothing.
+            proba[np.abs(proba) <= 1e-15] = 0.0
         gram_keys = history * n_outcomes + grams[:, -1]
         order = np.argsort(gram_keys)
-        # Rounding must not make a negative share of nothing.
-        own = proba - backoff[history] * lower
-        own[np.abs(own) <= 1e-15] = 0.0
-        if n == 1:
-            # Without a uniform distribution below.
-            backoff = np.zeros(1)
-            own = proba
+        if (np.diff(gram_keys[order]) == 0).any():
+            raise ValueError(f"a {n}-gram is listed twice")
         levels.append(
             NGramTable(
-                keys,
-                gram_keys[order],
-                own[order],
-                backoff,
-                np.zeros(3),
-                n_outcomes,
+                keys, gram_keys[order], proba[order], backoff, np.zeros(3), n_outcomes
             )
         )
     return levels

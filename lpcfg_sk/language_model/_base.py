@@ -1,10 +1,8 @@
-"""Sentences as events of words given earlier words, and the models' common base."""
+"""Common base of language models."""
 
 import warnings
-from collections.abc import Iterable, Sequence
 from itertools import chain
 from numbers import Integral
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._validation import Interval, StrOptions
+from lpcfg_sk.language_model._corpus import Events, check_corpus
 from lpcfg_sk.treebank import check_sample_weight
 
 #: Id of the unknown word in every vocabulary.
@@ -21,77 +20,6 @@ UNK = 0
 END = 1
 _END_TOKEN = "</s>"
 _START_TOKEN = "<s>"
-
-
-class Events(NamedTuple):
-    """Tokens to predict, each with the tokens before it.
-
-    Attributes
-    ----------
-    outcome : ndarray of int32, shape (n_events,)
-        Id of the token.
-    history : ndarray of int32, shape (n_events, order - 1)
-        Ids of the tokens before it, nearest first.  Before the first token of a
-        sentence comes the start symbol (id ``n_outcomes``), once or as often as the
-        order asks for; before the start of a stream there is nothing (-1).
-    sample : ndarray of int32, shape (n_events,)
-        Row of X that the token belongs to.
-    """
-
-    outcome: np.ndarray
-    history: np.ndarray
-    sample: np.ndarray
-
-
-def check_corpus(X, *, estimator, first_row=0):
-    """Return X as a list of token lists, or raise an error that says what is wrong.
-
-    Parameters
-    ----------
-    X : iterable of sequence of str
-        Sentences, each a sequence of tokens.
-    estimator : estimator
-        The caller, named in messages.
-    first_row : int, default=0
-        Number of the first row in messages.
-
-    Returns
-    -------
-    list of sequence of str
-    """
-    name = type(estimator).__name__
-    X = list(check_iterable(X, estimator=estimator))
-    if not X:
-        raise ValueError(f"{name} takes a list of token lists, got an empty list")
-    for row, sentence in enumerate(X, start=first_row):
-        if isinstance(sentence, str | bytes):
-            raise TypeError(
-                f"{name} takes a list of token lists, but X[{row}] is one string; "
-                "split it into tokens, e.g. [line.split() for line in X]"
-            )
-        if not isinstance(sentence, Sequence | np.ndarray):
-            raise TypeError(
-                f"{name} takes a list of token lists, but X[{row}] is of type "
-                f"{type(sentence).__name__}"
-            )
-        for place, token in enumerate(sentence):
-            if not isinstance(token, str):
-                raise TypeError(
-                    f"tokens are strings, but X[{row}][{place}] is {token!r} of type "
-                    f"{type(token).__name__}; convert it, e.g. by str"
-                )
-    return X
-
-
-def check_iterable(X, *, estimator):
-    """Return X if sentences can be read from it, or raise an error."""
-    if isinstance(X, str | bytes) or not isinstance(X, Iterable):
-        raise TypeError(
-            f"{type(estimator).__name__} takes a list of token lists, got "
-            f"{type(X).__name__}; split text into tokens first, e.g. "
-            "[line.split() for line in text.splitlines()]"
-        )
-    return X
 
 
 class BaseLanguageModel(BaseEstimator):
@@ -130,14 +58,7 @@ class BaseLanguageModel(BaseEstimator):
         special = self._special()
         if self.vocabulary is not None:
             words = dict.fromkeys(self.vocabulary)
-            wrong = [word for word in words if not isinstance(word, str)]
-            if isinstance(self.vocabulary, str) or wrong:
-                raise TypeError(
-                    "vocabulary is a sequence of words, got "
-                    f"{(wrong or [self.vocabulary])[0]!r}"
-                )
-            kept = [word for word in words if word not in special]
-            self._name_outcomes([*special, *kept])
+            self._name_outcomes([*special, *(w for w in words if w not in special)])
             return
         kept = [
             word
@@ -156,6 +77,8 @@ class BaseLanguageModel(BaseEstimator):
         return [self.unk_token]
 
     def _name_outcomes(self, words):
+        if wrong := [word for word in words if not isinstance(word, str)]:
+            raise TypeError(f"the words of a vocabulary are strings, got {wrong[0]!r}")
         self.vocabulary_ = np.array(words, dtype=object)
         self._index = {word: i for i, word in enumerate(words)}
 

@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 
-from lpcfg_sk.language_model._base import Events, check_corpus
+from lpcfg_sk.language_model._corpus import Events, check_corpus
 
 #: Sentences that are looked at together.
 _CHUNK_SENTENCES = 10_000
@@ -66,8 +66,7 @@ class NGramCounter:
         self._ids = {}
         self.word_counts = {}
         self.n_sentences = 0
-        width = model._order
-        self._rows = np.zeros((0, width), np.int32)
+        self._rows = np.zeros((0, model._order), np.int32)
         self._counts = np.zeros(0)
         self._pending = []
         # Tokens of a stream before the next chunk, nearest last.
@@ -134,7 +133,7 @@ class NGramCounter:
         """
         self._merge()
         index, n_outcomes = self._model._index, len(self._model._index)
-        # Marks of the counter are negative: nothing, the start and the end.
+        # The marks -3, -2 and -1 are the end, the start and nothing.
         table = [index.get(word, 0) for word in self._ids] + [1, n_outcomes, -1]
         rows, counts = _distinct(np.array(table, np.int32)[self._rows], self._counts)
         sample = np.arange(len(rows), dtype=np.int32)

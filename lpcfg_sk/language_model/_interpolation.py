@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.base import clone
 
 from lpcfg_sk._validation import Interval, fit_context
-from lpcfg_sk.language_model._base import BaseLanguageModel, check_corpus
+from lpcfg_sk.language_model._base import BaseLanguageModel
+from lpcfg_sk.language_model._corpus import check_corpus
 
 # EM over the weights ends when none changes by more.
 _TOL = 1e-8
@@ -120,11 +121,12 @@ class InterpolatedLM(BaseLanguageModel):
             for model in self.estimators
         ]
         first = self.estimators_[0]
+        # Start symbols make a difference from trigrams on.
+        starts = {model._n_starts for model in self.estimators_ if model._order > 2}
         for model in self.estimators_[1:]:
             same = model.mode == first.mode and np.array_equal(
                 model.vocabulary_, first.vocabulary_
             )
-            starts = {m._n_starts for m in self.estimators_ if m._order > 2}
             if not same or len(starts) > 1:
                 raise ValueError(
                     f"{type(first).__name__} and {type(model).__name__} have different "

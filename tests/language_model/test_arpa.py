@@ -104,6 +104,7 @@ def test_any_smoothing_is_read(tmp_path):
         ("-0.3 a b", "x a b", "line 16: expected a number"),
         ("-0.3 a b", "-0.3 a", "line 16: expected a probability and 2 words"),
         ("-0.7 b", "-0.7 a", "listed twice"),
+        ("-1.5 a a", "-1.5 a b", "a 2-gram is listed twice"),
         ("\\2-grams:", "\\3-grams:", "expected the 2-grams"),
         ("ngram 2=3", "grams", "expected 'ngram"),
     ],

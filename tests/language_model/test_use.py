@@ -111,7 +111,7 @@ def test_a_fixed_vocabulary_is_kept(corpus, mode):
     model = KneserNeyLM(mode=mode, vocabulary=words, score_unk=True).fit(corpus)
     other = KneserNeyLM(mode=mode, vocabulary=words, score_unk=True).fit(masked)
     assert_array_equal(model.score_samples(corpus), other.score_samples(masked))
-    with pytest.raises(TypeError, match="sequence of words"):
+    with pytest.raises(TypeError, match="words of a vocabulary are strings, got 1"):
         KneserNeyLM(vocabulary=[1, 2]).fit(corpus)
 
 
