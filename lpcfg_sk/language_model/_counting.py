@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 
-from lpcfg_sk.language_model._corpus import Events, check_corpus
+from lpcfg_sk.language_model._corpus import Events, check_corpus, check_iterable
 
 #: Sentences that are looked at together.
 _CHUNK_SENTENCES = 10_000
@@ -43,6 +43,35 @@ class SentenceFile:
         with opened(self.path, "rt", encoding=self.encoding) as lines:
             for line in lines:
                 yield line.split()
+
+
+def count_ngrams(model, X, weights=None):
+    """Choose the vocabulary of a model from a text, and count the text's n-grams.
+
+    Parameters
+    ----------
+    model : BaseLanguageModel
+        Its vocabulary is set.
+    X : iterable of sequence of str
+        Sentences, read once.
+    weights : ndarray of float, default=None
+        Weights of the sentences.
+
+    Returns
+    -------
+    events : Events
+        Each distinct one once.
+    counts : ndarray of float64, shape (n_events,)
+        How often it was seen.
+    """
+    counter = NGramCounter(model)
+    counter.add(check_iterable(X, estimator=model), weights)
+    if not counter.word_counts:
+        raise ValueError(
+            "X has no tokens: it has no sentences, or all are empty or of weight 0"
+        )
+    model._choose_outcomes(counter.word_counts)
+    return counter.events()
 
 
 class NGramCounter:

@@ -7,8 +7,8 @@ import numpy as np
 from lpcfg_sk._ragged import find_keys
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.language_model._base import BaseLanguageModel
-from lpcfg_sk.language_model._corpus import check_corpus, check_iterable
-from lpcfg_sk.language_model._counting import NGramCounter
+from lpcfg_sk.language_model._corpus import check_corpus
+from lpcfg_sk.language_model._counting import count_ngrams
 from lpcfg_sk.treebank import check_sample_weight
 
 
@@ -205,14 +205,7 @@ class KneserNeyLM(BaseLanguageModel):
                     "come from the number of n-grams seen once and twice"
                 )
         self._check_cutoffs()
-        counter = NGramCounter(self)
-        counter.add(check_iterable(X, estimator=self), weights)
-        if not counter.word_counts:
-            raise ValueError(
-                "X has no tokens: it has no sentences, or all are empty or of weight 0"
-            )
-        self._choose_outcomes(counter.word_counts)
-        self._levels = self._count(*counter.events())
+        self._levels = self._count(*count_ngrams(self, X, weights))
         self.discounts_ = [level.discounts for level in self._levels]
         return self
 

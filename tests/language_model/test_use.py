@@ -46,6 +46,22 @@ def test_a_stream_in_pieces_gives_the_same_bits(corpus, mode, order, monkeypatch
     same(KneserNeyLM(**options).fit(corpus, sample_weight=weights), pieces)
 
 
+@pytest.mark.parametrize("mode", ["stream", "sentence"])
+def test_the_aggregate_model_reads_streams_too(corpus, mode, monkeypatch):
+    options = {"mode": mode, "tol": 0.1, "random_state": 0}
+    monkeypatch.setattr("lpcfg_sk.language_model._counting._CHUNK_SENTENCES", 3)
+    for kind in ({"validation_fraction": None}, {}):
+        X_val = corpus[:10] if not kind else None
+        whole = AggregateMarkovLM(2, **options, **kind).fit(corpus, X_val=X_val)
+        stream = AggregateMarkovLM(2, **options, **kind).fit(iter(corpus), X_val=X_val)
+        assert_array_equal(stream.vocabulary_, whole.vocabulary_)
+        assert_array_equal(stream.r_, whole.r_)
+        assert_array_equal(stream.s_, whole.s_)
+    # Where a part is held out, the sentences have to be kept.
+    held = AggregateMarkovLM(2, **options).fit(iter(corpus))
+    assert_array_equal(held.r_, AggregateMarkovLM(2, **options).fit(corpus).r_)
+
+
 @pytest.mark.parametrize("name", ["text.txt", "text.txt.gz"])
 def test_files_are_read_line_by_line(corpus, name, tmp_path):
     opened = gzip.open if name.endswith("gz") else open
