@@ -74,13 +74,13 @@ def main(argv=None):
     parser.add_argument("--format", default="ptb", help="format of --treebank")
     args = parser.parse_args(argv)
     if args.list or not args.ids:
-        for item in REPLICATIONS.values():
-            print(f"{item.id:22} {item.title}")
+        for id in sorted(REPLICATIONS):
+            print(f"{id:22} {REPLICATIONS[id].title}")
         return 0
     unknown = set(args.ids) - {*REPLICATIONS, "all"}
     if unknown:
         parser.error(f"no such id: {', '.join(sorted(unknown))}; --list names them")
-    ids = list(REPLICATIONS) if "all" in args.ids else args.ids
+    ids = sorted(REPLICATIONS) if "all" in args.ids else args.ids
     size = "quick" if args.quick else "full"
     setting = Setting(size, treebank=args.treebank, format=args.format)
     failed = []

@@ -13,7 +13,7 @@ registry = importlib.import_module("papers._registry")
 sys.path.remove(str(BENCHMARKS))
 
 pytestmark = pytest.mark.slow_without_jit
-IDS = list(registry.REPLICATIONS)
+IDS = sorted(registry.REPLICATIONS)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import numpy as np
 from lpcfg_sk import read_treebank
 from lpcfg_sk.datasets import load_toy
 
-#: Replications by id, in the order of the papers.
+#: Replications by id.
 REPLICATIONS = {}
 
 
