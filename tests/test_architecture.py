@@ -22,6 +22,7 @@ LAYERS = {
     "_ragged": 1,
     "_svd": 1,
     "_validation": 1,
+    "_warnings": 1,
     "exceptions": 1,
     "treebank": 2,
     "features": 3,

@@ -47,7 +47,7 @@ def node_spans(size, node_offsets):
 def kind_of(item):
     """Return the form in which a row of a treebank is given."""
     if isinstance(item, str):
-        return "bracket"
+        return "bracket" if item.lstrip().startswith("(") else "text"
     if isinstance(item, Tree):
         return "tree"
     if callable(getattr(item, "label", None)) and hasattr(item, "__iter__"):
@@ -64,7 +64,7 @@ def columns_of_objects(items, kind, row):
     ----------
     items : list
         Trees or sentences.
-    kind : {"tree", "nltk", "sentence", "unknown"}
+    kind : {"tree", "nltk", "sentence", "text", "unknown"}
         Form of all items, see :func:`kind_of`.
     row : int
         Number of the first item, for messages.
@@ -85,10 +85,12 @@ def columns_of_objects(items, kind, row):
             names, sizes, words = _nodes_of_nltk(item, row + i)
         elif kind == "sentence":
             names, sizes, (words, tags) = (), (), _words_and_tags(item, row + i)
+        elif kind == "text":
+            names, sizes, words = (), (), item.split()
         else:
             raise TypeError(
                 f"item {row + i} is a {type(item).__name__}; a treebank is made of "
-                "bracketed strings, Trees, nltk Trees or token lists"
+                "bracketed strings, Trees, nltk Trees, token lists or sentences"
             )
         columns["size"].extend(sizes)
         columns["parent"].extend(_parents(sizes))

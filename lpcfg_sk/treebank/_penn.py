@@ -309,11 +309,43 @@ class BracketScanner:
         return int(self.report[kernel.POSITION])
 
 
+# Characters that Unicode keeps for internal use stand for brackets within words.
+_HIDE = {"\\(": "\ufdd0", "\\)": "\ufdd1"}
+_SHOW = str.maketrans("\ufdd0\ufdd1", "()")
+
+
+def escape_brackets(word):
+    r"""Write a word so that :func:`scan_brackets` reads it again.
+
+    Parameters
+    ----------
+    word : str
+        Any word without white space.
+
+    Returns
+    -------
+    str
+        With ``\(`` and ``\)`` for brackets.
+    """
+    if word.endswith("\\"):
+        # Else the backslash would escape the bracket that closes the node.
+        word += " "
+    return word.replace("(", "\\(").replace(")", "\\)")
+
+
+def _hide_brackets(text):
+    """Hide escaped brackets, unless the text would have unequal numbers of others."""
+    hidden = text
+    for escaped, character in _HIDE.items():
+        hidden = hidden.replace(escaped, character)
+    return hidden if hidden.count("(") == hidden.count(")") else text
+
+
 def scan_brackets(texts, *, first_item=0):
-    """Return the columns of bracketed strings, each of which holds one tree.
+    r"""Return the columns of bracketed strings, each of which holds one tree.
 
     Labels and words are taken literally, and traces are kept. Only an unlabelled root
-    becomes ``ROOT``.
+    becomes ``ROOT``, and ``\(`` is a bracket within a word, as ``str(tree)`` writes it.
 
     Parameters
     ----------
@@ -345,6 +377,8 @@ def scan_brackets(texts, *, first_item=0):
     scanner = BracketScanner(columns)
     item, batch, size = first_item, [], 0
     for text in texts:
+        if "\\" in text:
+            text = _hide_brackets(text)
         # A lone surrogate must reach the scanner, which reports where it is.
         batch.append(text.encode("utf-8", "surrogatepass"))
         size += len(batch[-1])
@@ -352,7 +386,10 @@ def scan_brackets(texts, *, first_item=0):
             _scan_items(scanner, batch, item)
             item, batch, size = item + len(batch), [], 0
     _scan_items(scanner, batch, item)
-    return columns.finish()
+    state = columns.finish()
+    for table in ("labels", "tokens"):
+        state[table] = [name.translate(_SHOW) for name in state[table]]
+    return state
 
 
 def _scan_items(scanner, batch, item):
@@ -384,8 +421,6 @@ def _error_of_items(batch, item):
             message = "a second tree, expected one tree per string"
         else:
             continue
-        if b"(" not in text:
-            message += "; a sentence is a list of tokens, e.g. 'the dog'.split()"
         line, column = place_in(text, position)
         return TreebankFormatError(message, f"item {number}", line, column)
     raise AssertionError("the items are trees one by one, but not together")

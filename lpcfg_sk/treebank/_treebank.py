@@ -1,7 +1,7 @@
 """The treebank: what every estimator takes and transformers return."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from types import MappingProxyType
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from lpcfg_sk._parallel import cut_by_work
 from lpcfg_sk._ragged import read_only
+from lpcfg_sk._warnings import warn_caller
+from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.treebank._columns import (
     NODE_COLUMNS,
     OFFSETS,
@@ -41,8 +43,9 @@ class Treebank(TreebankFiles, Sequence):
     ----------
     trees : iterable
         Bracketed strings (taken literally), :class:`Tree` objects, ``nltk.Tree``
-        objects, or token lists for sentences without a parse. A token is a str or
-        a pair ``(word, tag)``.
+        objects, or sentences without a parse: token lists, or strings that do not
+        begin with ``(``, which are split at white space. A token is a str or a pair
+        ``(word, tag)``.
 
     Attributes
     ----------
@@ -88,7 +91,17 @@ class Treebank(TreebankFiles, Sequence):
         if isinstance(trees, str | bytes):
             raise TypeError(
                 "Treebank takes an iterable of trees, got one string; wrap it in a "
-                "list, or use read_treebank for a file"
+                "list, [text], or use read_treebank for a file"
+            )
+        if kind_of(trees) in ("tree", "nltk"):
+            raise TypeError(
+                "Treebank takes an iterable of trees, got one tree; wrap it in a list, "
+                "[tree]"
+            )
+        if isinstance(trees, Mapping):
+            raise TypeError(
+                f"Treebank takes an iterable of trees, got a {type(trees).__name__}; "
+                "pass its values in a list"
             )
         if hasattr(trees, "columns") and hasattr(trees, "to_numpy"):
             raise TypeError(
@@ -110,6 +123,8 @@ class Treebank(TreebankFiles, Sequence):
                 columns = scan_brackets(run, first_item=row)
             else:
                 columns = columns_of_objects(run, kind, row)
+            if kind == "text":
+                _warn_of_words(columns)
             parts.append(Treebank.from_columns(**columns))
             row += len(run)
         self.__dict__.update(concatenate(parts).__dict__)
@@ -337,6 +352,11 @@ class Treebank(TreebankFiles, Sequence):
             tuple(self.tokens[i] for i in self.token[tokens].tolist()),
         )
 
+    def __add__(self, other):
+        if not isinstance(other, Treebank):
+            return NotImplemented
+        return concatenate([self, other])
+
     def __iter__(self):
         return (self._tree(row) for row in range(len(self)))
 
@@ -509,6 +529,18 @@ def concatenate(treebanks):
     if len(treebanks) == 1:
         return treebanks[0]
     return Treebank.from_columns(**joined_columns(treebanks))
+
+
+def _warn_of_words(columns):
+    """Warn if strings look like the words of one sentence."""
+    n_words = np.diff(columns["token_offsets"])
+    if len(n_words) > 1 and (n_words == 1).all():
+        warn_caller(
+            f"each of these {len(n_words)} strings is taken as a sentence of one word; "
+            "one sentence is a list within the list, as in [['the', 'dog']], or "
+            "['the dog']",
+            TreebankWarning,
+        )
 
 
 def _restore(state):
