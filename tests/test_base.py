@@ -35,6 +35,7 @@ class Counting(BaseLPCFG):
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
+        on_failure="flat",
         n_jobs=None,
         verbose=0,
     ):
@@ -42,6 +43,7 @@ class Counting(BaseLPCFG):
             decoder=decoder,
             prune=prune,
             max_memory=max_memory,
+            on_failure=on_failure,
             n_jobs=n_jobs,
             verbose=verbose,
         )

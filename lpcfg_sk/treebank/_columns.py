@@ -6,6 +6,7 @@ import scipy.sparse
 
 from lpcfg_sk._kernels._columns import NodeColumns
 from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk.treebank._origins import joined_origins
 from lpcfg_sk.treebank._symbols import translate, union_of_tables
 from lpcfg_sk.treebank._tree import Tree
 
@@ -282,6 +283,7 @@ def joined_columns(banks):
     }
     state.update(labels=labels, tokens=tokens, words=words)
     state["binarized"] = all(b.binarized for b in banks)
+    state["origins"] = joined_origins(banks)
     return state
 
 

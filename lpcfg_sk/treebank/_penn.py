@@ -112,6 +112,7 @@ class TreeColumns:
         self._merge_words = merge_words
         self._pieces = {name: [] for name in Columns._fields}
         self._counts = {"node_offsets": 0, "token_offsets": 0}
+        self._has_words = []
         self.filled = np.zeros(3, dtype=np.int64)
         self.block = _empty_columns(0, 0, 0)
 
@@ -136,10 +137,15 @@ class TreeColumns:
         trees, nodes, tokens = self.filled.tolist()
         self.filled[:] = 0
         labels = block.label[:nodes]
+        has_words = np.ones(trees, dtype=bool)
         if (labels == self._trace).any() or (self._merge_words and (labels < 0).any()):
+            leaves = np.flatnonzero((block.size[:nodes] == 1) & (labels != self._trace))
+            tree = np.searchsorted(block.node_offsets[: trees + 1], leaves, "right") - 1
+            has_words = np.bincount(tree, minlength=trees) > 0
             left = drop_traces(block, trees, self._trace, block)
             self.n_dropped += trees - left[0]
             trees, nodes, tokens = left
+        self._has_words.append(has_words)
         for name in ("label", "size", "parent", "start", "stop"):
             self._pieces[name].append(getattr(block, name)[:nodes].copy())
         self._pieces["token"].append(block.token[:tokens].copy())
@@ -147,6 +153,16 @@ class TreeColumns:
             offsets = getattr(block, name)[1 : trees + 1]
             self._pieces[name].append(offsets + self._counts[name])
             self._counts[name] += total
+
+    @property
+    def n_read(self):
+        """Number of trees so far, those of traces included."""
+        return sum(map(len, self._has_words)) + int(self.filled[0])
+
+    @property
+    def has_words(self):
+        """Which of the trees do not consist of traces, once all are read."""
+        return np.concatenate(self._has_words)
 
     def finish(self, clean=None):
         """Join the blocks and number labels and tokens separately.
@@ -279,8 +295,9 @@ class BracketScanner:
         # One sweep finds all brackets that are never closed, so that a file with many
         # of them is not read to its end once per bracket.
         unclosed = kernel.unmatched_brackets(array, consumed)
-        before = self.report.copy()
+        before, places = self.report.copy(), self.places
         self._scan(array, consumed, final, n_open, n_tokens, unclosed)
+        self.places = np.concatenate([places, self.places])
         if before[kernel.FAULTS]:
             first = slice(kernel.FAULT, kernel.REPORT_SIZE)
             self.report[first] = before[first]

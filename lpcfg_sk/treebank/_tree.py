@@ -14,6 +14,7 @@ _LARGEST_DRAWING = 10_000_000
 _ROW, _CHAR, _GAP = 44, 8.4, 14
 #: Width of a picture that needs scrolling on most screens.
 _WIDE = 1200
+_BRACKET = re.compile("[()]")
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -364,6 +365,9 @@ class Tree:
     def __str__(self):
         if not self._labels:
             return " ".join(self._words)
+        labels, _, words = self._content()
+        plain = not _BRACKET.search(" ".join([*filter(None, labels), *words]))
+        write = str if plain else escape_brackets
         pieces, ends = [], []
         for node in range(self._lo, self._hi):
             closed = 0
@@ -372,12 +376,12 @@ class Tree:
                 closed += 1
             gap = ")" * closed + (" " if pieces else "")
             label, size = self._labels[node], self._sizes[node]
-            label = None if label is None else escape_brackets(label)
+            label = label and write(label)
             if size > 1:
                 pieces.append(f"{gap}({label}")
                 ends.append(node + size)
             else:
-                word = escape_brackets(self._words[self._starts[node]])
+                word = write(self._words[self._starts[node]])
                 pieces.append(
                     f"{gap}{word}" if label is None else f"{gap}({label} {word})"
                 )

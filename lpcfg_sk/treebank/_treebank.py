@@ -22,6 +22,7 @@ from lpcfg_sk.treebank._columns import (
     ranges,
     row_key,
 )
+from lpcfg_sk.treebank._origins import Origins
 from lpcfg_sk.treebank._penn import scan_brackets
 from lpcfg_sk.treebank._storage import TreebankFiles
 from lpcfg_sk.treebank._symbols import SymbolTable, compact_ids, translate
@@ -149,6 +150,7 @@ class Treebank(TreebankFiles, Sequence):
         blocks=None,
         block_names=None,
         binarized=False,
+        origins=None,
     ):
         """Make a treebank from columns.
 
@@ -172,6 +174,8 @@ class Treebank(TreebankFiles, Sequence):
             Arrays with one row per node, and the names of their columns.
         binarized : bool, default=False
             Whether a :class:`TreeBinarizer` made the trees.
+        origins : Origins, default=None
+            Where the rows were read.
 
         Returns
         -------
@@ -195,6 +199,7 @@ class Treebank(TreebankFiles, Sequence):
             "blocks": dict(blocks or {}),
             "block_names": dict(block_names or {}),
             "binarized": bool(binarized),
+            "origins": origins,
         }
         return cls._from_state(state)
 
@@ -206,6 +211,7 @@ class Treebank(TreebankFiles, Sequence):
             state[name] = _frozen(state[name], np.int64)
         for name in _MAPPINGS:
             state[name] = MappingProxyType(dict(state[name]))
+        state.setdefault("origins", None)
         n_nodes = int(state["node_offsets"][-1])
         for name, block in state["blocks"].items():
             if block.shape[0] != n_nodes:
@@ -312,6 +318,29 @@ class Treebank(TreebankFiles, Sequence):
             ) from None
 
     @property
+    def sources(self):
+        r"""DataFrame with the file, line and number of each row that was read.
+
+        Slices, joined treebanks, transformed and predicted ones keep it; files of
+        :meth:`save` do not.
+
+        Examples
+        --------
+        >>> import io
+        >>> from lpcfg_sk import read_treebank
+        >>> read_treebank(io.StringIO("(S (A a))\n\n(S (B b))")).sources
+             file  line  number
+        0  <file>     1       1
+        1  <file>     3       2
+        """
+        return (self.origins or Origins.unknown(len(self))).frame()
+
+    @property
+    def groups(self):
+        """Number of the file of each row, -1 for none, as ``GroupKFold`` wants it."""
+        return (self.origins or Origins.unknown(len(self))).file
+
+    @property
     def nbytes(self):
         """Bytes of the columns and blocks."""
         names = (*NODE_COLUMNS, *TOKEN_COLUMNS, *OFFSETS)
@@ -339,6 +368,7 @@ class Treebank(TreebankFiles, Sequence):
         for name in TOKEN_COLUMNS:
             state[name] = state[name][tokens]
         state["blocks"] = {k: block[nodes] for k, block in self.blocks.items()}
+        state["origins"] = self.origins and self.origins.take(rows)
         return Treebank._from_state(state)
 
     def _tree(self, row):
@@ -502,6 +532,7 @@ class Treebank(TreebankFiles, Sequence):
             state["word"] = state["words"] = None
         elif self.words.backoff is None:
             state["word"], state["words"] = compact_ids(self.word, self.words)
+        state["origins"] = self.origins and self.origins.compact()
         return state
 
 
