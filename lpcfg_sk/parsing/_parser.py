@@ -2,6 +2,9 @@
 
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from lpcfg_sk.parsing._nltk import nltk_parser
 
 
 def _learner_has(name):
@@ -182,3 +185,29 @@ class Parser(Pipeline):
         """
         self._final_estimator.partial_fit(self._seen(X), y, **params)
         return self
+
+    def to_nltk_parser(self):
+        """Return the fitted parser with the interface of NLTK's parsers.
+
+        Returns
+        -------
+        parser : nltk.parse.api.ParserI
+            ``parse(tokens)`` yields the tree as an ``nltk.Tree``, ``parse(tokens, k)``
+            the best k; ``parse_one``, ``parse_all`` and ``parse_sents`` follow. As with
+            other parsers of NLTK, a sentence without a parse has no tree.
+
+        Raises
+        ------
+        ImportError
+            If nltk is not installed.
+
+        Examples
+        --------
+        >>> from lpcfg_sk import make_parser
+        >>> from lpcfg_sk.datasets import load_toy
+        >>> parser = make_parser().fit(load_toy(300)).to_nltk_parser()
+        >>> print(parser.parse_one(["he", "worked", "again", "."]))
+        (S (NP (PRP he)) (VP (VBD worked) (ADVP (RB again))) (. .))
+        """
+        check_is_fitted(self)
+        return nltk_parser(self)

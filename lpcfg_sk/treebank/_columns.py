@@ -6,6 +6,8 @@ import scipy.sparse
 
 from lpcfg_sk._kernels._columns import NodeColumns
 from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk._warnings import warn_caller
+from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.treebank._origins import joined_origins
 from lpcfg_sk.treebank._symbols import translate, union_of_tables
 from lpcfg_sk.treebank._tree import Tree
@@ -102,6 +104,8 @@ def columns_of_objects(items, kind, row):
             )
         node_offsets.append(len(columns["label"]))
         token_offsets.append(len(columns["token"]))
+    if kind == "text":
+        _warn_of_words(token_offsets)
     size = np.array(columns["size"], dtype=np.int64)
     start, stop = node_spans(size, np.array(node_offsets))
     return {
@@ -113,6 +117,18 @@ def columns_of_objects(items, kind, row):
         "labels": labels,
         "tokens": tokens,
     }
+
+
+def _warn_of_words(token_offsets):
+    """Warn if strings look like the words of one sentence."""
+    n_words = np.diff(token_offsets)
+    if len(n_words) > 1 and (n_words == 1).all():
+        warn_caller(
+            f"each of these {len(n_words)} strings is taken as a sentence of one word; "
+            "one sentence is a list within the list, as in [['the', 'dog']], or "
+            "['the dog']",
+            TreebankWarning,
+        )
 
 
 def _parents(sizes):

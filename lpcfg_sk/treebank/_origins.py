@@ -67,3 +67,46 @@ def joined_origins(treebanks):
         for name in ("line", "number")
     )
     return Origins(tuple(files), np.concatenate(moved), *columns)
+
+
+class OriginRecorder:
+    """Collects where the trees of files begin.
+
+    Parameters
+    ----------
+    columns : TreeColumns
+        Where the scanner puts the trees.
+    """
+
+    def __init__(self, columns):
+        self._columns = columns
+        self._files, self._file, self._line, self._number = [], [], [], []
+
+    def start_file(self, name):
+        """Begin another file."""
+        self._files.append(name)
+        self._n_before = self._columns.n_read
+
+    def add(self, text, scanner, lines):
+        """Add the trees of a block, before which its file has so many lines."""
+        n_done = sum(map(len, self._line))
+        n_new = self._columns.n_read - n_done
+        line = np.full(n_new, -1, dtype=np.int32)
+        places = getattr(scanner, "places", ())
+        if len(places):
+            breaks = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
+            line[:] = lines + 1 + np.searchsorted(breaks, places[:, 0])
+        self._line.append(line)
+        number = np.arange(n_new, dtype=np.int32) + (n_done - self._n_before + 1)
+        self._number.append(number.astype(np.int32))
+        self._file.append(np.full(n_new, len(self._files) - 1, dtype=np.int32))
+
+    def origins(self):
+        """Return the origins of all trees that are left."""
+        if not self._files:
+            return None
+        parts = (self._file, self._line, self._number)
+        kept = self._columns.has_words
+        return Origins(
+            tuple(self._files), *(np.concatenate(part)[kept] for part in parts)
+        )

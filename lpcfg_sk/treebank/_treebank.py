@@ -7,10 +7,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from lpcfg_sk._html import figures_html
 from lpcfg_sk._parallel import cut_by_work
 from lpcfg_sk._ragged import read_only
-from lpcfg_sk._warnings import warn_caller
-from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.treebank._columns import (
     NODE_COLUMNS,
     OFFSETS,
@@ -124,8 +123,6 @@ class Treebank(TreebankFiles, Sequence):
                 columns = scan_brackets(run, first_item=row)
             else:
                 columns = columns_of_objects(run, kind, row)
-            if kind == "text":
-                _warn_of_words(columns)
             parts.append(Treebank.from_columns(**columns))
             row += len(run)
         self.__dict__.update(concatenate(parts).__dict__)
@@ -511,6 +508,19 @@ class Treebank(TreebankFiles, Sequence):
             f"{self.n_nodes} nodes{blocks}>"
         )
 
+    def _repr_html_(self):
+        drawn = [row for row in range(min(len(self), 50)) if self.lengths[row] <= 40]
+        figures = {
+            "trees": int(self.is_parsed.sum()),
+            "sentences without a tree": int((~self.is_parsed).sum()),
+            "tokens": self.n_tokens,
+            "nodes": self.n_nodes,
+            "labels": len(np.unique(self.label[self.label >= 0])),
+            "different tokens": len(np.unique(self.token)),
+        }
+        below = "".join(self._tree(row)._repr_html_() for row in drawn[:3])
+        return figures_html("Treebank", {k: n for k, n in figures.items() if n}, below)
+
     def __reduce__(self):
         return _restore, (self._canonical(),)
 
@@ -560,18 +570,6 @@ def concatenate(treebanks):
     if len(treebanks) == 1:
         return treebanks[0]
     return Treebank.from_columns(**joined_columns(treebanks))
-
-
-def _warn_of_words(columns):
-    """Warn if strings look like the words of one sentence."""
-    n_words = np.diff(columns["token_offsets"])
-    if len(n_words) > 1 and (n_words == 1).all():
-        warn_caller(
-            f"each of these {len(n_words)} strings is taken as a sentence of one word; "
-            "one sentence is a list within the list, as in [['the', 'dog']], or "
-            "['the dog']",
-            TreebankWarning,
-        )
 
 
 def _restore(state):
