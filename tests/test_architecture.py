@@ -18,10 +18,12 @@ ROOT = Path(lpcfg_sk.__file__).parent
 LAYERS = {
     "_kernels": 0,
     "_files": 1,
+    "_html": 1,
     "_parallel": 1,
     "_ragged": 1,
     "_svd": 1,
     "_validation": 1,
+    "_warnings": 1,
     "exceptions": 1,
     "treebank": 2,
     "features": 3,

@@ -94,6 +94,10 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take, where there is pruning or
         the decoder is "mbr" or "max-rule-product".
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence without a derivation, or whose
+        coarsest chart does not fit `max_memory`: give it a flat tree, raise an error,
+        or leave it without a tree.
     n_jobs : int, default=None
         As in joblib; it does not change any result.
     verbose : int, default=0
@@ -179,6 +183,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         "decoder": [StrOptions(set(_DECODERS))],
         "prune": [Interval(Real, 0, 1, closed="left"), None],
         "max_memory": [Interval(Integral, 1, None, closed="left")],
+        "on_failure": [StrOptions({"flat", "raise", "skip"})],
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -202,6 +207,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
+        on_failure="flat",
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -221,6 +227,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         self.decoder = decoder
         self.prune = prune
         self.max_memory = max_memory
+        self.on_failure = on_failure
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state

@@ -80,7 +80,12 @@ default="auto"
         smaller are left out, see "Pruning" in the user guide. None (or 0) for full
         charts, which is exact and slow.
     max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take.
+        Most bytes that the chart of one sentence may take. A sentence that needs more
+        is parsed with ``prune`` raised to 3e-4, 3e-3 and 3e-2 in turn.
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence without a parse, or whose coarsest
+        chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
+        it without a tree.
     n_jobs : int, default=None
         Number of jobs, as in joblib. The result does not depend on it.
     verbose : int, default=0
@@ -179,6 +184,7 @@ default="auto"
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
+        on_failure="flat",
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -187,6 +193,7 @@ default="auto"
             decoder=decoder,
             prune=prune,
             max_memory=max_memory,
+            on_failure=on_failure,
             n_jobs=n_jobs,
             verbose=verbose,
         )
@@ -391,9 +398,6 @@ default="auto"
         A sentence with a word that the grammar does not know has no tree here;
         :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
         word as an open-class word instead.
-
-        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
-        ``parser[-1].sentence_log_prob(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
         charts = self._parser().charts(X, open_class=False, precise=True)
