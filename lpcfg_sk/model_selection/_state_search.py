@@ -16,6 +16,17 @@ from lpcfg_sk._validation import N_JOBS, HasMethods, Interval, fit_context
 from lpcfg_sk.model_selection._folds import Fold, learner_of, make_family, prepare
 from lpcfg_sk.treebank import TreebankInputMixin, check_sample_weight, check_treebank
 
+_COLUMNS = (
+    "step",
+    "nonterminal",
+    "m",
+    "mean_score",
+    "std_score",
+    "gain",
+    "gain_error",
+    "kept",
+)
+
 
 class _Candidate(NamedTuple):
     """Numbers of states that differ from the base, and their scores by fold."""
@@ -82,7 +93,7 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         last one.
     beam_width : int, default=1
         How many vectors are kept from one nonterminal to the next.
-    margin : float, default=1.0
+    margin : float, default=2.0
         A candidate is accepted if the mean of its gains over the folds is positive
         and more than `margin` times the standard error of that mean. With a single
         fold, which has no standard error, any gain counts.
@@ -107,15 +118,17 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         The numbers by which the search began.
     counts_ : dict of str to float
         Number of nodes of each nonterminal that was searched, in that order.
-    best_score_ : float
-        Mean score of the chosen numbers over the folds.
+    base_score_, best_score_ : float
+        Mean score over the folds of the numbers by which the search began, and of
+        the chosen ones. The latter is the best of many, and so too high: keep other
+        trees to report a score.
     best_estimator_ : estimator
         The estimator with ``m=m_``, fitted on all trees, where `refit`.
     results_ : DataFrame
         One row per candidate that was scored: ``step``, ``nonterminal``, ``m``,
         ``mean_score`` and ``std_score`` over the folds, ``gain`` over the vector that
         it changes, ``gain_error`` (the standard error of the gain), and ``kept``,
-        whether it stayed in the beam. Step 0 is where the search began.
+        whether it stayed in the beam. There is one step per nonterminal and pass.
     n_splits_ : int
         Number of folds.
 
@@ -176,7 +189,7 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         n_nonterminals=10,
         n_passes=1,
         beam_width=1,
-        margin=1.0,
+        margin=2.0,
         scoring=None,
         cv=5,
         refit=True,
@@ -230,9 +243,10 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         order = sorted(whole.counts, key=lambda a: (-whole.counts[a], a))
         nonterminals = order[: self.n_nonterminals]
         folds = self._folds(X, groups, weight, max(sizes))
-        best, rows = self._search(folds, nonterminals, sizes)
+        base, best, rows = self._search(folds, nonterminals, sizes)
         self.n_splits_ = len(folds)
-        self.results_ = pd.DataFrame(rows)
+        self.results_ = pd.DataFrame(rows, columns=_COLUMNS)
+        self.base_score_ = base.mean
         self.best_score_ = best.mean
         self.counts_ = {a: whole.counts[a] for a in nonterminals}
         self.base_m_ = whole.base
@@ -272,12 +286,11 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         return list(map_chunks(fold, splits, n_jobs=self.n_jobs))
 
     def _search(self, folds, nonterminals, sizes):
-        """Search by a beam; return the best candidate and the table of all."""
+        """Search by a beam; return the first and the best candidate, and all rows."""
         (scores,) = self._scores(folds, [({}, [None] * len(folds))])
-        beam = [_Candidate({}, scores, [fold.fit({}) for fold in folds])]
-        rows = [_row(0, None, None, scores, None, kept=True)]
-        self._say(f"score {beam[0].mean:.4f} over {len(folds)} folds")
-        step = 0
+        base = _Candidate({}, scores, [fold.fit({}) for fold in folds])
+        self._say(f"score {base.mean:.4f} over {len(folds)} folds")
+        beam, rows, step = [base], [], 0
         for _ in range(self.n_passes):
             before = [candidate.changes for candidate in beam]
             for a in nonterminals:
@@ -290,7 +303,7 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
                 )
             if [candidate.changes for candidate in beam] == before:
                 break
-        return beam[0], rows
+        return base, beam[0], rows
 
     def _step(self, folds, beam, a, sizes, step):
         """Try all numbers of states of one nonterminal on all vectors of the beam."""
@@ -304,8 +317,9 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         for number, ((parent, changes), found) in enumerate(
             zip(trials, scores, strict=True)
         ):
-            rows.append(_row(step, a, changes[a], found, parent.scores, kept=False))
-            gain, error = rows[-1]["gain"], rows[-1]["gain_error"]
+            gain, error = _gain(found - parent.scores)
+            scored = found.mean(), found.std()
+            rows.append([step, a, changes[a], *scored, gain, error, False])
             if gain > 0 and not gain <= self.margin * error:
                 pool.append((_Candidate(changes, found, parent.learners), number))
         # The sort is stable: what was there before wins ties, then fewer states.
@@ -317,7 +331,7 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
             if any(candidate.changes == other.changes for other in kept):
                 continue
             if number is not None:
-                rows[number]["kept"] = True
+                rows[number][-1] = True
                 # Solved again from its parent, which is cheaper than to keep all.
                 learners = [
                     fold.fit(candidate.changes, learner)
@@ -385,19 +399,9 @@ def _distinct(folds, parent, a, sizes):
     return [m for m in sizes if (s := states({a: m})) not in seen and not seen.add(s)]
 
 
-def _row(step, nonterminal, m, scores, before, *, kept):
-    """Row of the table of results."""
-    gains = np.full(len(scores), np.nan) if before is None else scores - before
+def _gain(gains):
+    """Mean of the gains over the folds and its standard error, nan for one fold."""
     error = np.nan
     if len(gains) > 1:
         error = gains.std(ddof=1) / np.sqrt(len(gains))
-    return {
-        "step": step,
-        "nonterminal": nonterminal,
-        "m": m,
-        "mean_score": scores.mean(),
-        "std_score": scores.std(),
-        "gain": gains.mean(),
-        "gain_error": error,
-        "kept": kept,
-    }
+    return gains.mean(), error

@@ -26,6 +26,8 @@ class DecomposedCorpus(NamedTuple):
         The rules of the corpus and their counts.
     projections : list of Projection
         One per nonterminal.
+    wanted : ndarray of int64, shape (n_nonterminals,)
+        Largest number of states that the parameter `m` can mean.
     ranks : ndarray of int64, shape (n_nonterminals,)
         Numerical rank of each Ω^a, at least 1 and at most the vectors computed.
     label_count : ndarray of float64, shape (n_nonterminals,)
@@ -38,6 +40,7 @@ class DecomposedCorpus(NamedTuple):
     columns: tuple
     rules: RuleCounts
     projections: list
+    wanted: np.ndarray
     ranks: np.ndarray
     label_count: np.ndarray
     n_features: tuple
@@ -90,10 +93,10 @@ class SpectralFamily:
     @cached_property
     def _nodes(self):
         """Rules, projections and weights of the nodes of all trees."""
-        X, columns, rules, projections, ranks, *_ = self._corpus
+        X, columns, rules, projections, *_ = self._corpus
         index = RuleIndex.from_treebank(X, table=rules)
         vectors = [
-            project(X.blocks[side], index.label, projections, side, ranks)
+            project(X.blocks[side], index.label, projections, side, self._corpus.ranks)
             for side in SIDES
         ]
         return index, *vectors, node_weight(index, *columns)

@@ -78,7 +78,8 @@ class SpectralLPCFG(BaseLPCFG):
         Ω^a, K at most `m_max`, and t the `state_threshold`.
 
         - "energy": the least k with σ₁² + … + σ_k² ≥ t (σ₁² + … + σ_K²);
-        - "gap": the k with the largest σ_k / σ_{k+1}, or K where that is below t;
+        - "gap": the k with the largest σ_k / σ_{k+1}, or K where that is below t or
+          where Ω^a has a lower rank than `m_max`;
         - "ramp": the number of σ_i > t σ₁, but at most
           1 + (m_max − 1) min(1, max(0, (n − 50) / 450)), rounded, for a nonterminal
           with n nodes.
@@ -278,6 +279,7 @@ default="auto"
             columns,
             rules,
             projections,
+            wanted,
             np.clip(ranks, 1, n_vectors),
             nodes.label_count,
             tuple(map(len, nodes.feature_counts)),
@@ -291,7 +293,7 @@ default="auto"
 
     def _numbers_of_states(self, corpus):
         """Return the number of states of each nonterminal."""
-        wanted = self._wanted(corpus.rules, corpus.label_count)
+        wanted = corpus.wanted
         if self.m == "singular_values":
             columns = zip(corpus.projections, corpus.label_count, wanted, strict=True)
             wanted = [

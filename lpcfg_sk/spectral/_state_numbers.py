@@ -60,6 +60,9 @@ def _energy(values, count, m_max, share):
 
 
 def _gap(values, count, m_max, least):
+    if len(values) < m_max:
+        # Zeros follow, and no gap is wider.
+        return len(values)
     ratios = values[:-1] / values[1:]
     widest = int(np.argmax(ratios))
     return widest + 1 if ratios[widest] >= least else len(values)
