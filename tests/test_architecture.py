@@ -43,6 +43,7 @@ LAYERS = {
     "ensemble": 9,
     "inspection": 9,
     "language_model": 9,
+    "model_selection": 9,
     "persistence": 9,
     "semi_supervised": 9,
     "_cli": 10,

@@ -57,6 +57,12 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
 def _add_demo(parser):
     """Train, parse and score on the toy treebank of the package, and show a table."""
     add = parser.add_argument
+    add(
+        "--corpus",
+        choices=("toy", "penn"),
+        default="toy",
+        help='the toy treebank, or the Penn sample of nltk.download("treebank")',
+    )
     add("--trees", type=_positive, default=2000, help="trees to train on")
     add("--json", action="store_true", help="write JSON")
 

@@ -23,6 +23,7 @@ from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.features import InsideFeatures, OutsideFeatures, Productions
 from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM, NGramTable
+from lpcfg_sk.model_selection import LatentStateSearchCV
 from lpcfg_sk.parsing import Parser
 from lpcfg_sk.persistence._consistency import check_estimator
 from lpcfg_sk.persistence._values import make_value, value_state
@@ -40,6 +41,7 @@ _ESTIMATORS = (
     EMLPCFG,
     InsideFeatures,
     KneserNeyLM,
+    LatentStateSearchCV,
     MarginEMPCFG,
     OutsideFeatures,
     PCFG,
