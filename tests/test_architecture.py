@@ -18,6 +18,7 @@ ROOT = Path(lpcfg_sk.__file__).parent
 LAYERS = {
     "_kernels": 0,
     "_files": 1,
+    "_interrupts": 0,
     "_left_out": 1,
     "_parallel": 1,
     "_ragged": 1,
