@@ -19,6 +19,8 @@ LAYERS = {
     "_kernels": 0,
     "_files": 1,
     "_html": 1,
+    "_interrupts": 0,
+    "_left_out": 1,
     "_parallel": 1,
     "_ragged": 1,
     "_svd": 1,

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk._left_out import LeftOutMixin
 from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
 from lpcfg_sk.exceptions import ParseFailureWarning
@@ -27,7 +28,7 @@ from lpcfg_sk.treebank import check_treebank, count_rules, weighted_trees
 _M_MAX = 16
 
 
-class SpectralLPCFG(BaseLPCFG):
+class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
     """Latent-variable PCFG learnt by singular value decompositions.
 
     Nodes of the training trees are described by features of the subtree below them
@@ -135,7 +136,7 @@ default="auto"
         Singular values of Ω^a, all that were computed.
     projections_ : dict of str to Projection
         Singular vectors of Ω^a as weights of feature columns, all that were
-        computed; the first ``m_[a]`` are used.
+        computed; the first ``m_[a]`` are used. Compact model files leave them out.
     counts_ : dict of str to float
         Number of nodes of each nonterminal in training.
     n_inside_features_, n_outside_features_ : int
@@ -201,6 +202,7 @@ default="auto"
     }
 
     _uses_features = True
+    _left_out = ("projections_",)
 
     def __init__(
         self,
@@ -395,13 +397,13 @@ default="auto"
             them; all zeros where a is unknown.
         """
         check_is_fitted(self)
+        names = self.grammar_.nonterminals
+        projections = [self.projections_[a] for a in names]
         X = check_treebank(
             X, estimator=self, binary=True, allow_empty=True, blocks=("inside",)
         )
         label, _ = self.grammar_.encode(X)
-        names = self.grammar_.nonterminals
         m = np.array([self.m_[a] for a in names])
-        projections = [self.projections_[a] for a in names]
         blocks = {}
         for side, block in zip(SIDES, ("vectors", "outside_vectors"), strict=True):
             if side in X.blocks:
