@@ -92,8 +92,9 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         After a :class:`TreeBinarizer`, chart items with a smaller posterior are left
         out when sentences are parsed. None (or 0) for full charts.
     max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take, where there is pruning or
-        the decoder is "mbr" or "max-rule-product".
+        Most bytes that the chart of one sentence may take, also in :meth:`fit`. A
+        sentence that needs more raises
+        :class:`~lpcfg_sk.exceptions.ChartMemoryError` before its chart is allocated.
     n_jobs : int, default=None
         As in joblib; it does not change any result.
     verbose : int, default=0
@@ -257,6 +258,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
             weights,
             grammar,
             unlabeled_weight=self.unlabeled_weight,
+            max_memory=self.max_memory,
             n_jobs=self.n_jobs,
         )
         if smoothed_counts is not None:
