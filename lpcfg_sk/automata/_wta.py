@@ -6,6 +6,7 @@ from types import MappingProxyType
 import numpy as np
 
 from lpcfg_sk._files import load_arrays, save_arrays
+from lpcfg_sk._html import figures_html
 from lpcfg_sk.automata._algebra import AlgebraOfFunctions, add_tensors
 from lpcfg_sk.automata._conversion import (
     as_tensor,
@@ -243,6 +244,16 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
             f"<WTA of {self.n_states} states, {len(self.words)} words{labels}, "
             f"{self.n_parameters} {kinds} transition weights>"
         )
+
+    def _repr_html_(self):
+        figures = {
+            "states": int(self.n_states),
+            "words": len(self.words),
+            "node labels": "ignored" if self.labels is None else len(self.labels),
+            "transition weights": int(self.n_parameters),
+            "form of the weights": ", ".join(sorted({t.kind for t in self.tensors})),
+        }
+        return figures_html("WTA", figures)
 
     # -- values ------------------------------------------------------------------
 
