@@ -8,6 +8,7 @@ import inspect
 import os
 
 import lpcfg_sk
+from lpcfg_sk._cli._lm_arguments import add_lm
 
 #: Ensembles that `make_ensemble` knows.
 PRESETS = ("accurate", "fast")
@@ -194,6 +195,7 @@ _COMMANDS = {
     "select": ("_learn", _add_select),
     "minimize": ("_models", _add_minimize),
     "inspect": ("_models", _add_inspect),
+    "lm": ("_lm", add_lm),
 }
 
 

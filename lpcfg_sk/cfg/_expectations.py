@@ -130,7 +130,7 @@ def entropy(grammar, theta):
     1.3863
     """
     theta = _probabilities(grammar, theta)
-    return log_loss(grammar, theta, theta)
+    return _log_loss(grammar, theta, theta)
 
 
 def kl_divergence(grammar, p, q):
@@ -206,7 +206,7 @@ def excess_risk(grammar, p, q, *, gamma=0.0):
     chains = BinomialChains(groups, len(p), gamma)
     counts, *_ = _rule_uses(grammar, p)
     best = chains.join(*chains.estimate(counts, chains.split(p)))
-    return log_loss(grammar, p, q) - log_loss(grammar, p, best)
+    return _log_loss(grammar, p, q) - _log_loss(grammar, p, best)
 
 
 def partition_function(grammar, weights):
@@ -312,7 +312,7 @@ def renormalize(grammar, weights):
     return _series(grammar, theta, "theta")
 
 
-def log_loss(grammar, p, q):
+def _log_loss(grammar, p, q):
     """Expected log-loss E_p[-log q] of derivations, p and q as arrays."""
     counts, *_ = _rule_uses(grammar, p)
     used = counts > 0

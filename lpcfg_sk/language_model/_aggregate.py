@@ -13,7 +13,9 @@ from lpcfg_sk.language_model._aggregate_training import (
     mixed_probabilities,
     train,
 )
-from lpcfg_sk.language_model._base import END, BaseLanguageModel, Events, check_corpus
+from lpcfg_sk.language_model._base import END, BaseLanguageModel
+from lpcfg_sk.language_model._corpus import Events, check_corpus
+from lpcfg_sk.language_model._counting import count_ngrams
 from lpcfg_sk.lpcfg import LPCFG
 from lpcfg_sk.pivot import check_counts
 
@@ -70,6 +72,9 @@ class AggregateMarkovLM(BaseLanguageModel):
         contexts.
     unk_token : str, default="<unk>"
         Name of the unknown word; tokens of that name are unknown words too.
+    vocabulary : sequence of str, default=None
+        The words of the model, whatever their counts; all others are unknown. None
+        takes those of the text by `min_count`.
     n_jobs : int, default=None
         Number of threads; the result does not depend on it.
     verbose : int, default=0
@@ -181,6 +186,7 @@ class AggregateMarkovLM(BaseLanguageModel):
         min_count=2,
         score_unk=False,
         unk_token="<unk>",
+        vocabulary=None,
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -200,6 +206,7 @@ class AggregateMarkovLM(BaseLanguageModel):
         self.min_count = min_count
         self.score_unk = score_unk
         self.unk_token = unk_token
+        self.vocabulary = vocabulary
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -210,8 +217,10 @@ class AggregateMarkovLM(BaseLanguageModel):
 
         Parameters
         ----------
-        X : list of list of str
-            Training sentences.
+        X : iterable of list of str
+            Training sentences. An iterator or a :class:`SentenceFile` is read once, in
+            the memory of its distinct bigrams, unless a part of it is to be held out
+            (`validation_fraction`) or there are weights.
         y : None
             Ignored.
         X_val : list of list of str, default=None
@@ -225,12 +234,17 @@ class AggregateMarkovLM(BaseLanguageModel):
         -------
         self
         """
-        X, weights = self._check_training_data(X, sample_weight)
         self._check_prior()
         rounds = validation = None
         if X_val is not None:
             validation = check_corpus(X_val, estimator=self)
-        elif self.validation_fraction is not None:
+        splits = X_val is None and self.validation_fraction is not None
+        if not hasattr(X, "__len__") and sample_weight is None and not splits:
+            model = self._train(*count_ngrams(self, X), validation)
+            self._keep(model, model)
+            return self
+        X, weights = self._check_training_data(X, sample_weight)
+        if splits:
             kept, held_out = self._split(X)
             if any(map(len, kept)) and any(map(len, held_out)):
                 trial = self._estimate(kept, weights[: len(kept)], held_out)
@@ -284,8 +298,11 @@ class AggregateMarkovLM(BaseLanguageModel):
         place = [self._index[word] for word in words]
         # The start symbol comes after the outcomes.
         place = np.array([*place, len(self._index)])
+        if X_val is not None:
+            X_val = check_corpus(X_val, estimator=self)
         row, column = counts.nonzero()
-        model = self._train(place[row], place[column], counts.data, X_val, None)
+        events = Events(place[column], place[row][:, None], np.arange(counts.nnz))
+        model = self._train(events, counts.data, X_val)
         self._keep(model, model)
         return self
 
@@ -341,22 +358,16 @@ class AggregateMarkovLM(BaseLanguageModel):
         """Fit to X; the number of rounds is given, or chosen on X_val if any."""
         self._set_vocabulary(X, np.ones(len(X)))
         events = self._encode(X)
-        known = events.history[:, 0] >= 0
-        return self._train(
-            events.history[known, 0],
-            events.outcome[known],
-            weights[events.sample[known]],
-            X_val,
-            rounds,
-        )
+        return self._train(events, weights[events.sample], X_val, rounds)
 
-    def _train(self, context, outcome, weights, X_val, rounds):
-        """Fit to bigrams."""
+    def _train(self, events, weights, X_val, rounds=None):
+        """Fit to events of some weights."""
+        known = events.history[:, 0] >= 0
         n_outcomes = len(self.vocabulary_)
         counts = BigramCounts(
-            context,
-            outcome,
-            weights,
+            events.history[known, 0],
+            events.outcome[known],
+            weights[known],
             # The last row is for a token without context and has no counts.
             (n_outcomes + (self.mode == "sentence") + 1, n_outcomes),
         )

@@ -22,7 +22,12 @@ from lpcfg_sk.cfg import MarginEMPCFG
 from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.features import InsideFeatures, OutsideFeatures, Productions
-from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM, NGramTable
+from lpcfg_sk.language_model import (
+    AggregateMarkovLM,
+    InterpolatedLM,
+    KneserNeyLM,
+    NGramTable,
+)
 from lpcfg_sk.model_selection import LatentStateSearchCV
 from lpcfg_sk.parsing import Parser
 from lpcfg_sk.persistence._consistency import check_estimator
@@ -40,6 +45,7 @@ _ESTIMATORS = (
     CPCompressor,
     EMLPCFG,
     InsideFeatures,
+    InterpolatedLM,
     KneserNeyLM,
     LatentStateSearchCV,
     MarginEMPCFG,

@@ -49,6 +49,7 @@ def test_all_draws_together_are_all_nodes_by_size_alone(finite, sampling, monkey
     assert same == (sampling == "one-by-size")
 
 
+@pytest.mark.slow_without_jit
 def test_halves_are_independent(finite):
     """Singular vectors of one half, moments of the other: the sum of both is all."""
     _, trees, p = finite
