@@ -95,8 +95,9 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         How many vectors are kept from one nonterminal to the next.
     margin : float, default=2.0
         A candidate is accepted if the mean of its gains over the folds is positive
-        and more than `margin` times the standard error of that mean. With a single
-        fold, which has no standard error, any gain counts.
+        and more than `margin` times the standard error of that mean, which is taken
+        to be at least the root mean square of those of all candidates of the step.
+        With a single fold, which has no standard error, any gain counts.
     scoring : callable, default=None
         ``scoring(estimator, X) -> float``, such as
         :func:`~lpcfg_sk.metrics.parseval_scorer`; where None, the labelled F1 of
@@ -313,11 +314,14 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
             for m in _distinct(folds, parent, a, sizes)
         ]
         scores = self._scores(folds, [(c, parent.learners) for parent, c in trials])
+        gains = [
+            found - parent.scores
+            for (parent, _), found in zip(trials, scores, strict=True)
+        ]
+        errors = _standard_errors(np.reshape(gains, (-1, len(folds))))
         pool, rows = [(candidate, None) for candidate in beam], []
-        for number, ((parent, changes), found) in enumerate(
-            zip(trials, scores, strict=True)
-        ):
-            gain, error = _gain(found - parent.scores)
+        for number, (parent, changes) in enumerate(trials):
+            found, gain, error = scores[number], gains[number].mean(), errors[number]
             scored = found.mean(), found.std()
             rows.append([step, a, changes[a], *scored, gain, error, False])
             if gain > 0 and not gain <= self.margin * error:
@@ -399,9 +403,15 @@ def _distinct(folds, parent, a, sizes):
     return [m for m in sizes if (s := states({a: m})) not in seen and not seen.add(s)]
 
 
-def _gain(gains):
-    """Mean of the gains over the folds and its standard error, nan for one fold."""
-    error = np.nan
-    if len(gains) > 1:
-        error = gains.std(ddof=1) / np.sqrt(len(gains))
-    return gains.mean(), error
+def _standard_errors(gains):
+    """Standard errors of the mean gains of the candidates of a step.
+
+    The variance over few folds is itself mostly noise, and the candidate that looks
+    best is often one whose variance looks small. No error is therefore taken to be
+    smaller than the root mean square of all of the step.
+    """
+    n_candidates, n_folds = gains.shape
+    if n_folds == 1 or n_candidates == 0:
+        return np.full(n_candidates, np.nan)
+    variance = gains.var(axis=1, ddof=1) / n_folds
+    return np.sqrt(np.maximum(variance, variance.mean()))
