@@ -241,15 +241,14 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
                 "PivotLPCFG or EMLPCFG, or a pipeline that ends in one"
             )
         whole = make_family(learner, prepare(self.estimator, X)[1], weight, max(sizes))
-        order = sorted(whole.counts, key=lambda a: (-whole.counts[a], a))
-        nonterminals = order[: self.n_nonterminals]
+        counts = _searchable(whole.rules, self.n_nonterminals)
         folds = self._folds(X, groups, weight, max(sizes))
-        base, best, rows = self._search(folds, nonterminals, sizes)
+        base, best, rows = self._search(folds, list(counts), sizes)
         self.n_splits_ = len(folds)
         self.results_ = pd.DataFrame(rows, columns=_COLUMNS)
         self.base_score_ = base.mean
         self.best_score_ = best.mean
-        self.counts_ = {a: whole.counts[a] for a in nonterminals}
+        self.counts_ = counts
         self.base_m_ = whole.base
         self.m_ = {**whole.base, **best.changes}
         if self.refit:
@@ -390,6 +389,14 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
     def _say(self, text):
         if self.verbose:
             sys.stderr.write(f"LatentStateSearchCV: {text}\n")
+
+
+def _searchable(rules, n_nonterminals):
+    """Count the most frequent nonterminals that may have more than one state."""
+    columns = rules.nonterminals, rules.label_count.tolist(), rules.occurs_below
+    counts = {a: n for a, n, below in zip(*columns, strict=True) if below}
+    order = sorted(counts, key=lambda a: (-counts[a], a))
+    return {a: counts[a] for a in order[:n_nonterminals]}
 
 
 def _distinct(folds, parent, a, sizes):
