@@ -93,7 +93,7 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         last one.
     beam_width : int, default=1
         How many vectors are kept from one nonterminal to the next.
-    margin : float, default=2.0
+    margin : float, default=1.0
         A candidate is accepted if the mean of its gains over the folds is positive
         and more than `margin` times the standard error of that mean, which is taken
         to be at least the root mean square of those of all candidates of the step.
@@ -143,8 +143,9 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
     For a :class:`SpectralLPCFG` each fold is preprocessed and decomposed once, with as
     many singular vectors as the largest candidate; a candidate then costs the moments
     of the rules with the nonterminal whose number is tried, and parsing. With the
-    default `scoring` the test sentences are pruned once. Other learners are fitted
-    from the start for each candidate.
+    default `scoring` the test sentences are pruned once, and their charts kept, which
+    takes some 50 KB per sentence. Other learners are fitted from the start for each
+    candidate.
 
     At most ``n_passes * n_nonterminals * beam_width * len(candidates)`` vectors are
     scored on each fold; numbers that the data of no fold supports are left out.
@@ -190,7 +191,7 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         n_nonterminals=10,
         n_passes=1,
         beam_width=1,
-        margin=2.0,
+        margin=1.0,
         scoring=None,
         cv=5,
         refit=True,

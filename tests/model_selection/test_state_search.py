@@ -24,7 +24,6 @@ from lpcfg_sk.spectral import SpectralFamily
 from lpcfg_sk.testing import tree_checks
 
 pytestmark = [
-    pytest.mark.slow_without_jit,
     pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ParseFailureWarning"),
     pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ConvergenceWarning"),
 ]
@@ -90,6 +89,7 @@ def one_changed(row, nonterminal, count):
     return row.m if nonterminal == row.nonterminal else 2
 
 
+@pytest.mark.slow_without_jit
 def test_scores_are_those_of_cross_validation():
     search = searched(n_nonterminals=1).fit(TREES)
     base = cross_val_score(spectral(m_max=4), TREES, cv=3)
@@ -191,6 +191,7 @@ def test_a_single_fold_has_no_standard_error():
     assert search.results_["gain_error"].isna().all()
 
 
+@pytest.mark.slow_without_jit
 def test_numbers_that_the_data_does_not_support_are_not_tried():
     search = searched(candidates=(2, 50, 80), n_nonterminals=None, cv=2, refit=False)
     search.fit(TREES[:20])
@@ -199,12 +200,14 @@ def test_numbers_that_the_data_does_not_support_are_not_tried():
     assert all(m in ([], [50]) for m in tried)
 
 
+@pytest.mark.slow_without_jit
 def test_jobs_do_not_change_the_result():
     one, two = (searched(n_jobs=n).fit(TREES) for n in (1, 2))
     assert one.m_ == two.m_
     assert one.results_.equals(two.results_)
 
 
+@pytest.mark.slow_without_jit
 def test_weights_and_groups_reach_the_folds():
     groups = np.arange(len(TREES)) // 10
     search = searched(cv=GroupKFold(2), n_nonterminals=1)
@@ -228,6 +231,7 @@ def test_weights_and_groups_reach_the_folds():
     assert one.counts_ == two.counts_
 
 
+@pytest.mark.slow_without_jit
 def test_other_learners_are_fitted_anew():
     em = EMLPCFG(2, max_iter=2, tol=None, validation_fraction=None, random_state=0)
     search = searched(make_parser(em), n_nonterminals=1, cv=2).fit(TREES)
@@ -238,6 +242,7 @@ def test_other_learners_are_fitted_anew():
     assert isinstance(make_family(em, X, None, 4), RefitFamily)
 
 
+@pytest.mark.slow_without_jit
 def test_a_learner_alone(family):
     X, _ = family
     search = LatentStateSearchCV(SpectralLPCFG(2), **SETTINGS).fit(X)
@@ -252,6 +257,7 @@ def by_numbers(learner, X):
     return float(learner.m_["NP"])
 
 
+@pytest.mark.slow_without_jit
 def test_the_base_may_be_a_rule():
     parser = spectral("singular_values", m_max=3, state_rule="ramp")
     search = searched(parser, n_nonterminals=1).fit(TREES)
@@ -266,12 +272,14 @@ def test_unpruned_charts_are_not_shared():
     assert full.base_score_ == pytest.approx(expected.mean())
 
 
+@pytest.mark.slow_without_jit
 def test_folds_may_lack_a_nonterminal():
     parser = spectral()
     fold = Fold(parser, TREES[:60], TREES[60:], None, 4, None)
     assert fold.score({"nowhere": 3}) == fold.score({})
 
 
+@pytest.mark.slow_without_jit
 def test_manners(tmp_path):
     search = searched(n_nonterminals=1)
     assert search.get_params()["estimator__learner__m"] == 2
@@ -287,6 +295,7 @@ def test_manners(tmp_path):
         assert again.results_.equals(search.results_)
 
 
+@pytest.mark.slow_without_jit
 def test_progress_is_reported(capsys):
     searched(n_nonterminals=1, verbose=1, refit=False).fit(TREES)
     lines = capsys.readouterr().err.splitlines()
@@ -317,6 +326,7 @@ def test_learners_without_states_are_refused():
         searched(make_parser(PCFG())).fit(TREES)
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize(
     ("name", "check"),
     [
