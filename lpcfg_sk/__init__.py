@@ -20,6 +20,7 @@ _HOME = {
     "MarginEMPCFG": "cfg",
     "OutsideFeatures": "features",
     "PCFG": "em",
+    "Parser": "parsing",
     "PivotLPCFG": "pivot",
     "RareWords": "treebank",
     "SVTAMinimizer": "automata",

@@ -1,6 +1,5 @@
 """EVALB: scores of each sentence, totals, and the program's report."""
 
-import os
 import warnings
 
 import numpy as np
@@ -53,6 +52,14 @@ _TOTAL_BRACKETS = (
     " {gold_brackets:5d} {test_brackets:5d}  {cross_brackets:5d}"
 )
 _TOTAL_TAGS = "  {words:5d} {correct_tags:5d}   {tag_accuracy:6.2f}\n"
+_SUMMARY_COLUMNS = [
+    "n_valid",
+    "f1",
+    "precision",
+    "recall",
+    "complete_match",
+    "tag_accuracy",
+]
 _SUMMARY_LINES = (
     ("Number of sentence        = %6d", "n_sentences"),
     ("Number of Error sentence  = %6d", "n_error"),
@@ -140,7 +147,7 @@ def parseval_files(gold_path, predicted_path, params="collins"):
 
     Parameters
     ----------
-    gold_path, predicted_path : path-like
+    gold_path, predicted_path : path-like or open text file
         Files of bracketed trees, taken as they are: traces, function tags and
         unlabelled brackets stay. An empty line, ``()`` or ``(())`` is a sentence
         without a parse; several trees on a line are the pieces of one parse.
@@ -167,15 +174,26 @@ def parseval_files(gold_path, predicted_path, params="collins"):
     1   2       2   0.000000
     """
     params = check_parameters(params)
-    gold, test = Side.from_file(gold_path), Side.from_file(predicted_path)
+    gold, test = _read_side(gold_path), _read_side(predicted_path)
     n_gold, n_test = len(gold.node_offsets) - 1, len(test.node_offsets) - 1
     if n_gold != n_test:
         raise ValueError(
-            f"{os.fspath(gold_path)} has {n_gold} lines and "
-            f"{os.fspath(predicted_path)} has {n_test}; expected the same sentences, "
+            f"{_name(gold_path)} has {n_gold} lines and {_name(predicted_path)} has "
+            f"{n_test}; expected the same sentences, "
             "one per line (an empty line where there is no parse)"
         )
     return _frame(align(gold, test, params).counts, params)
+
+
+def _read_side(source):
+    if hasattr(source, "read"):
+        return Side.from_lines(source, _name(source))
+    with open(source, encoding="utf-8-sig", newline="\n") as lines:
+        return Side.from_lines(lines, _name(source))
+
+
+def _name(source):
+    return str(getattr(source, "name", source))
 
 
 def _frame(counts, params):
@@ -271,7 +289,7 @@ def _check_frame(frame):
     return frame
 
 
-def parseval_summary(gold, predicted=None, params="collins"):
+def parseval_summary(gold, predicted=None, params="collins", *, detailed=False):
     """Totals of a comparison, over all sentences and over those up to a length.
 
     Parameters
@@ -282,24 +300,28 @@ def parseval_summary(gold, predicted=None, params="collins"):
         Predicted trees where `gold` is not a result.
     params : "collins", path-like, None or ParsevalParameters, default="collins"
         Settings, see :func:`parseval`.
+    detailed : bool, default=False
+        Whether to give all columns, instead of those that fit a line.
 
     Returns
     -------
     summary : DataFrame
         Rows ``all`` and ``len<=40`` (or what the settings have for 40); columns
-        ``n_sentences``, ``n_error``, ``n_skip``, ``n_valid``, ``recall``,
-        ``precision``, ``f1``, ``complete_match``, ``average_crossing``,
-        ``no_crossing``, ``two_or_less_crossing``, ``tag_accuracy`` (all but the
-        average in percent) and the sums of the columns of counts.
+        ``n_valid`` (sentences that count), and in percent, as EVALB has them, ``f1``,
+        ``precision``, ``recall``, ``complete_match`` and ``tag_accuracy``.
+
+        With `detailed` also ``n_sentences``, ``n_error``, ``n_skip``,
+        ``average_crossing``, ``no_crossing`` and ``two_or_less_crossing`` (in percent),
+        and the sums of the columns of counts.
 
     Examples
     --------
     >>> from lpcfg_sk.metrics import parseval_summary
     >>> trees = ["(S (NP (PRP I)) (VP (VBP am)))"]
-    >>> parseval_summary(trees, trees)[["n_valid", "f1", "complete_match"]]
-            n_valid     f1  complete_match
-    all           1  100.0           100.0
-    len<=40       1  100.0           100.0
+    >>> parseval_summary(trees, trees)
+             n_valid     f1  precision  recall  complete_match  tag_accuracy
+    all            1  100.0      100.0   100.0           100.0         100.0
+    len<=40        1  100.0      100.0   100.0           100.0         100.0
     """
     if predicted is None:
         frame = _check_frame(gold)
@@ -307,7 +329,8 @@ def parseval_summary(gold, predicted=None, params="collins"):
         frame = parseval(gold, predicted, params)
     totals = _both_totals(frame)
     rows = ["all", f"len<={frame.attrs['cutoff_len']}"]
-    return pd.DataFrame([totals["all"], totals["cutoff"]], index=rows)
+    summary = pd.DataFrame([totals["all"], totals["cutoff"]], index=rows)
+    return summary if detailed else summary[_SUMMARY_COLUMNS]
 
 
 def parseval_report(frame):

@@ -113,7 +113,9 @@ class Fold:
         if self._shares_charts:
             # Pruning depends on the rules alone, not on the number of states.
             parser = self.fit({})._parser()
-            self._pruned = parser.prune(self._seen, n_jobs=learner_of(estimator).n_jobs)
+            self._pruned = parser.pruned_charts(
+                self._seen, n_jobs=learner_of(estimator).n_jobs
+            )
 
     @property
     def _shares_charts(self):

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk._left_out import LeftOutMixin
 from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
 from lpcfg_sk.lpcfg import (
@@ -32,7 +33,7 @@ _COLLAPSED = 1e-8
 _NODES_PER_PIVOT = 5
 
 
-class PivotLPCFG(BaseLPCFG):
+class PivotLPCFG(LeftOutMixin, BaseLPCFG):
     r"""Latent-variable PCFG learnt from pivot features.
 
     Each latent state of a nonterminal is assumed to have a pivot: a feature of inside
@@ -104,7 +105,12 @@ class PivotLPCFG(BaseLPCFG):
         Chart items whose posterior under ``coarse_`` is estimated to be smaller are
         left out, see "Pruning" in the user guide.
     max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take.
+        Most bytes that the chart of one sentence may take. A sentence that needs more
+        is parsed with ``prune`` raised to 3e-4, 3e-3 and 3e-2 in turn.
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence without a parse, or whose coarsest
+        chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
+        it without a tree.
     n_jobs : int, default=None
         Number of threads.  Does not change a bit of the result.
     verbose : int, default=0
@@ -131,7 +137,7 @@ class PivotLPCFG(BaseLPCFG):
         r̂(f | h, a), the probability that the inside tree of a node has feature f, a
         column of the block "inside". A row sums to the number of templates.
     s_ : dict of str to CSR matrix of shape (m, n_outside_features)
-        ŝ(g | h, a), the same of outside trees.
+        ŝ(g | h, a), the same of outside trees. Compact model files leave both out.
     alpha_, beta_ : dict of str to float
         How frequent pivots are (assumption 1): the least probability, over the states,
         of a state's most frequent pivot; among inside features, and among outside
@@ -215,6 +221,7 @@ class PivotLPCFG(BaseLPCFG):
     }
 
     _uses_features = True
+    _left_out = ("r_", "s_")
 
     def __init__(
         self,
@@ -236,6 +243,7 @@ class PivotLPCFG(BaseLPCFG):
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
+        on_failure="flat",
         n_jobs=None,
         verbose=0,
     ):
@@ -243,6 +251,7 @@ class PivotLPCFG(BaseLPCFG):
             decoder=decoder,
             prune=prune,
             max_memory=max_memory,
+            on_failure=on_failure,
             n_jobs=n_jobs,
             verbose=verbose,
         )

@@ -94,7 +94,14 @@ class SpectralFamily:
         X, columns, rules, projections, *_ = self._corpus
         index = RuleIndex.from_treebank(X, table=rules)
         vectors = [
-            project(X.blocks[side], index.label, projections, side, self._corpus.ranks)
+            project(
+                X.blocks[side],
+                index.label,
+                projections,
+                side,
+                self._corpus.ranks,
+                ridge=self._learner.ridge,
+            )
             for side in SIDES
         ]
         return index, *vectors, node_weight(index, *columns)

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk._left_out import LeftOutMixin
 from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
 from lpcfg_sk.exceptions import ParseFailureWarning
@@ -19,6 +20,7 @@ from lpcfg_sk.spectral._decomposition import decompose, project
 from lpcfg_sk.spectral._family import DecomposedCorpus
 from lpcfg_sk.spectral._moments import corpus_moments, solve
 from lpcfg_sk.spectral._node_features import SIDES, NodeFeatures
+from lpcfg_sk.spectral._samples import draw_samples
 from lpcfg_sk.spectral._state_numbers import STATE_RULES, numerical_rank, state_number
 from lpcfg_sk.treebank import check_treebank, count_rules, weighted_trees
 
@@ -26,7 +28,7 @@ from lpcfg_sk.treebank import check_treebank, count_rules, weighted_trees
 _M_MAX = 16
 
 
-class SpectralLPCFG(BaseLPCFG):
+class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
     """Latent-variable PCFG learnt by singular value decompositions.
 
     Nodes of the training trees are described by features of the subtree below them
@@ -63,12 +65,21 @@ class SpectralLPCFG(BaseLPCFG):
         Singular values below this fraction of the largest one count as zero.
     svd_solver : {"arpack", "randomized"}, default="arpack"
         How the decompositions of frequent nonterminals are computed.
-    node_sampling : {"all", "one"}, default="all"
+    ridge : float, default=0.0
+        Regularisation of the inverse of Σ^a, as a fraction of its largest singular
+        value: with ρ that product, Σ(Σ² + ρ²)⁻¹ takes the place of Σ⁻¹, which damps
+        directions with small singular values.
+    node_sampling : {"all", "one", "one-by-size"}, default="all"
         Use all nodes of all trees, or one node of each tree, drawn at random, as
         the theory of [1]_ assumes. The latter is for study: it throws most of the
-        data away, and where trees differ in size it is biased, because it weights
+        data away, and where trees differ in size "one" is biased, because it weights
         a node by one over the size of its tree, which makes inside and outside
-        trees dependent given the latent state.
+        trees dependent given the latent state. "one-by-size" gives the drawn node the
+        weight of all nodes of its tree, which removes that bias.
+    split_samples : bool, default=False
+        Whether the singular vectors (figure 8) and the moments (figure 7) come from
+        independent samples, a random half of the trees each, as the theory assumes.
+        Rules that only the first half has get parameters of zero.
     m_max : int, default=None
         Number of singular vectors to compute, where that is more than `m`. With
         `memory`, a search over ``m`` up to `m_max` computes them once. With
@@ -100,13 +111,18 @@ default="auto"
         smaller are left out, see "Pruning" in the user guide. None (or 0) for full
         charts, which is exact and slow.
     max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take.
+        Most bytes that the chart of one sentence may take. A sentence that needs more
+        is parsed with ``prune`` raised to 3e-4, 3e-3 and 3e-2 in turn.
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence without a parse, or whose coarsest
+        chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
+        it without a tree.
     n_jobs : int, default=None
         Number of jobs, as in joblib. The result does not depend on it.
     verbose : int, default=0
         Whether to report the steps (on standard error).
     random_state : int, RandomState or None, default=None
-        For ``svd_solver="randomized"`` and ``node_sampling="one"``.
+        For ``svd_solver="randomized"``, drawn nodes and split samples.
 
     Attributes
     ----------
@@ -120,7 +136,7 @@ default="auto"
         Singular values of Ω^a, all that were computed.
     projections_ : dict of str to Projection
         Singular vectors of Ω^a as weights of feature columns, all that were
-        computed; the first ``m_[a]`` are used.
+        computed; the first ``m_[a]`` are used. Compact model files leave them out.
     counts_ : dict of str to float
         Number of nodes of each nonterminal in training.
     n_inside_features_, n_outside_features_ : int
@@ -175,7 +191,9 @@ default="auto"
         "lexicon_alpha": [Interval(Real, 0, None, closed="left")],
         "rank_tol": [Interval(Real, 0, 1, closed="left")],
         "svd_solver": [StrOptions({"arpack", "randomized"})],
-        "node_sampling": [StrOptions({"all", "one"})],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "node_sampling": [StrOptions({"all", "one", "one-by-size"})],
+        "split_samples": ["boolean"],
         "m_max": [None, Interval(Integral, 1, None, closed="left")],
         "state_rule": [StrOptions(set(STATE_RULES))],
         "state_threshold": [None, Interval(Real, 0, None, closed="neither")],
@@ -184,6 +202,7 @@ default="auto"
     }
 
     _uses_features = True
+    _left_out = ("projections_",)
 
     def __init__(
         self,
@@ -195,7 +214,9 @@ default="auto"
         lexicon_alpha=1.0,
         rank_tol=1e-6,
         svd_solver="arpack",
+        ridge=0.0,
         node_sampling="all",
+        split_samples=False,
         m_max=None,
         state_rule="energy",
         state_threshold=None,
@@ -203,6 +224,7 @@ default="auto"
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
+        on_failure="flat",
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -211,6 +233,7 @@ default="auto"
             decoder=decoder,
             prune=prune,
             max_memory=max_memory,
+            on_failure=on_failure,
             n_jobs=n_jobs,
             verbose=verbose,
         )
@@ -221,7 +244,9 @@ default="auto"
         self.lexicon_alpha = lexicon_alpha
         self.rank_tol = rank_tol
         self.svd_solver = svd_solver
+        self.ridge = ridge
         self.node_sampling = node_sampling
+        self.split_samples = split_samples
         self.m_max = m_max
         self.state_rule = state_rule
         self.state_threshold = state_threshold
@@ -253,7 +278,9 @@ default="auto"
             f"{len(n_states)} nonterminals, {n_states.max()} states at most, "
             f"{n_states.mean():.1f} each"
         )
-        moments = corpus_moments(*corpus[:4], n_states, n_jobs=self.n_jobs)
+        moments = corpus_moments(
+            *corpus[:4], n_states, ridge=self.ridge, n_jobs=self.n_jobs
+        )
         coarse = coarse_pcfg(corpus.rules, alpha=self.lexicon_alpha)
         return self._set_solution(corpus, n_states, moments, coarse)
 
@@ -261,14 +288,18 @@ default="auto"
         """Find the rules of X, and at least `n_vectors` singular vectors (figure 8)."""
         X, weight = weighted_trees(X, sample_weight, self, blocks=SIDES)
         random_state = check_random_state(self.random_state)
-        columns = (weight,)
-        if self.node_sampling == "one":
-            columns = (weight, _draw_nodes(X, random_state))
+        first, second = draw_samples(
+            X,
+            weight,
+            nodes=self.node_sampling,
+            split=self.split_samples,
+            random_state=random_state,
+        )
         rules = count_rules(X, weight, estimator=self, n_jobs=self.n_jobs)
         # The features of a corpus of several chunks go to files.
         with Spool(on_disk=len(X.chunk_offsets) > 2) as spool:
             nodes = NodeFeatures.from_corpus(
-                X, columns, rules, spool, estimator=self, n_jobs=self.n_jobs
+                X, first, rules, spool, estimator=self, n_jobs=self.n_jobs
             )
             wanted = self._wanted(rules, nodes.label_count)
             n_vectors = np.where(rules.occurs_below, np.maximum(wanted, n_vectors), 1)
@@ -276,7 +307,7 @@ default="auto"
         ranks = [numerical_rank(p.singular_values, self.rank_tol) for p in projections]
         return DecomposedCorpus(
             X,
-            columns,
+            second,
             rules,
             projections,
             wanted,
@@ -366,13 +397,13 @@ default="auto"
             them; all zeros where a is unknown.
         """
         check_is_fitted(self)
+        names = self.grammar_.nonterminals
+        projections = [self.projections_[a] for a in names]
         X = check_treebank(
             X, estimator=self, binary=True, allow_empty=True, blocks=("inside",)
         )
         label, _ = self.grammar_.encode(X)
-        names = self.grammar_.nonterminals
         m = np.array([self.m_[a] for a in names])
-        projections = [self.projections_[a] for a in names]
         blocks = {}
         for side, block in zip(SIDES, ("vectors", "outside_vectors"), strict=True):
             if side in X.blocks:
@@ -454,9 +485,6 @@ default="auto"
         A sentence with a word that the grammar does not know has no tree here;
         :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
         word as an open-class word instead.
-
-        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
-        ``parser[-1].sentence_log_prob(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
         charts = self._parser().charts(X, open_class=False, precise=True)
@@ -478,22 +506,6 @@ default="auto"
     def _say(self, text):
         if self.verbose:
             sys.stderr.write(f"SpectralLPCFG: {text}\n")
-
-
-def _draw_nodes(X, random_state):
-    """Draw one node of each tree."""
-    if not hasattr(X, "node_offsets"):
-        raise ValueError(
-            'node_sampling="one" draws from all trees together; use X.load(), or all '
-            "nodes"
-        )
-    drawn = random_state.randint(0, np.diff(X.node_offsets))
-    if drawn.all():
-        raise ValueError(
-            'node_sampling="one" drew no root node, so nothing is known of roots; '
-            "use more trees, another random_state, or all nodes"
-        )
-    return drawn
 
 
 def _sigma(projections, m):

@@ -12,7 +12,7 @@ from lpcfg_sk.treebank._labels import (
     encode_label,
     escape_label,
 )
-from lpcfg_sk.treebank._reader import read_treebank
+from lpcfg_sk.treebank._reader import read_treebank, treebank_files
 from lpcfg_sk.treebank._rule_index import RuleIndex, count_rules, leaf_tokens
 from lpcfg_sk.treebank._rule_table import (
     RuleCounts,
@@ -22,6 +22,7 @@ from lpcfg_sk.treebank._rule_table import (
 )
 from lpcfg_sk.treebank._sharded import ShardedTreebank, over_chunks
 from lpcfg_sk.treebank._symbols import SymbolTable
+from lpcfg_sk.treebank._tokenize import tokenize
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
 from lpcfg_sk.treebank._validation import (
@@ -56,6 +57,7 @@ __all__ = [
     "head_token",
     "over_chunks",
     "read_treebank",
+    "tokenize",
     "unbinarize",
     "write_treebank",
 ]
@@ -75,5 +77,6 @@ _shared = (
     node_spans,
     rule_keys,
     transforms_shards,
+    treebank_files,
     weighted_trees,
 )

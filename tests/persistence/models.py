@@ -113,7 +113,7 @@ def make(name):
 
 def write(name, value, path):
     """Save by the function or by the method."""
-    value.save(path) if name in _WITH_SAVE else save(value, path)
+    value.save(path) if name in _WITH_SAVE else save(value, path, compact=False)
 
 
 def read(name, path):

@@ -21,7 +21,9 @@ def test_no_estimator_is_forgotten():
         if inspect.isclass(getattr(lpcfg_sk, name))
         and issubclass(getattr(lpcfg_sk, name), BaseEstimator)
     }
-    assert public <= set(models.MAKERS)
+    # Files of the first version call the pipeline by its name in scikit-learn.
+    assert public - {"Parser"} <= set(models.MAKERS)
+    assert type(models.make("Pipeline")) is lpcfg_sk.Parser
 
 
 @pytest.mark.parametrize("name", models.MAKERS)
@@ -44,7 +46,8 @@ def test_files_of_version_1_are_read(name):
     value = models.read(name, FILES / f"{name}.lpcfg")
     expected = json.loads((FILES / f"{name}.json").read_text())
     found = json.loads(json.dumps(models.answers(name, value)))
-    assert found.keys() == expected.keys()
+    # Later versions may have more methods.
+    assert found.keys() >= expected.keys()
     # Other versions of numpy and numba may add in another order, in single precision.
     for method, answer in expected.items():
         if isinstance(answer[0], list) and isinstance(answer[0][0], str):
@@ -88,7 +91,7 @@ def test_counts_of_rules_are_read_and_added_to():
     ],
 )
 def test_names_of_parts_in_files_stay(name, part, tmp_path):
-    save(models.make(name), tmp_path / "model")
+    save(models.make(name), tmp_path / "model", compact=False)
     assert f'"of": "{part}"'.encode() in (tmp_path / "model").read_bytes()
 
 
@@ -105,13 +108,13 @@ def test_later_parameters_get_their_defaults_and_unknown_ones_are_refused(tmp_pa
 
     path = tmp_path / "model"
     save(RareWords(min_count=7), path)
-    _, data, arrays = load_arrays(path, "estimator", 1)
+    _, data, arrays = load_arrays(path, "estimator", 2)
     del data["state"]["min_class_count"]
-    save_arrays(path, "estimator", 1, data, arrays)
+    save_arrays(path, "estimator", 2, data, arrays)
     assert load(path).get_params() == RareWords(min_count=7).get_params()
     for name in ("later_parameter", "transform", "__init__", "_repr_html_"):
         changed = {**data, "state": {**data["state"], name: 3}}
-        save_arrays(path, "estimator", 1, changed, arrays)
+        save_arrays(path, "estimator", 2, changed, arrays)
         with pytest.raises(ValueError, match=f"no parameter '{name}'"):
             load(path)
 
@@ -123,10 +126,10 @@ def test_sentence_models_of_earlier_files_keep_their_start_symbols(tmp_path):
     model = KneserNeyLM(3, mode="sentence", start_symbols="full").fit(sentences)
     path = tmp_path / "model"
     save(model, path)
-    _, data, arrays = load_arrays(path, "estimator", 1)
+    _, data, arrays = load_arrays(path, "estimator", 2)
     # Earlier releases had no such parameter, and padded to the full order.
     del data["state"]["start_symbols"]
-    save_arrays(path, "estimator", 1, data, arrays)
+    save_arrays(path, "estimator", 2, data, arrays)
     assert load(path).score(sentences) == model.score(sentences)
     one = KneserNeyLM(3, mode="sentence").fit(sentences)
     assert one.score(sentences) != model.score(sentences)
@@ -137,10 +140,10 @@ def test_required_parameters_must_be_there(tmp_path):
 
     path = tmp_path / "model"
     save(models.make("VotingParser"), path)
-    _, data, arrays = load_arrays(path, "estimator", 1)
+    _, data, arrays = load_arrays(path, "estimator", 2)
     del data["state"]["estimators"]
     data["state"]["estimators_"] = data["state"]["named_estimators_"] = None
-    save_arrays(path, "estimator", 1, data, arrays)
+    save_arrays(path, "estimator", 2, data, arrays)
     with pytest.raises(ValueError, match="lacks"):
         load(path)
 
@@ -205,7 +208,7 @@ def test_attributes_that_disagree_are_refused(name, attribute, change, tmp_path)
     model = models.make(name)
     setattr(model, attribute, change(model))
     path = tmp_path / "model"
-    save(model, path)
+    save(model, path, compact=False)
     with pytest.raises(ValueError, match="do not belong together") as caught:
         load(path)
     assert str(path) in str(caught.value)
