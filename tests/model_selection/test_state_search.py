@@ -63,6 +63,18 @@ def test_members_of_a_family_are_what_a_fit_gives(family, changes):
     assert_same_grammar(members.fit(m, known), expected)
 
 
+@pytest.mark.parametrize(
+    "options", [{"ridge": 0.1}, {"smoothing": None, "scaling": None}]
+)
+def test_members_have_the_parameters_of_the_learner(family, options):
+    X, _ = family
+    members = SpectralFamily(SpectralLPCFG(2, **options), X, m_max=4)
+    known = members.fit(members.base)
+    m = {**members.base, "NP": 4}
+    expected = SpectralLPCFG(m, m_max=4, **options).fit(X)
+    assert_same_grammar(members.fit(m, known), expected)
+
+
 def test_only_rules_with_changed_nonterminals_are_summed(family, monkeypatch):
     from lpcfg_sk.spectral import _family
 
