@@ -169,6 +169,18 @@ def _add_minimize(parser):
     add("--json", action="store_true", help="write JSON")
 
 
+def _add_report(parser):
+    """Write a page that shows the errors of a model on gold trees.
+
+    One HTML file that needs no network: scores by length and by label, confused
+    labels, and gold and predicted trees side by side, to sort and filter.
+    """
+    add = parser.add_argument
+    add("model", help="file that train wrote")
+    _add_treebank(parser)
+    add("-o", "--output", type=_output_file, required=True, help="file of the page")
+
+
 def _add_inspect(parser):
     """Show what a model has learnt: its sizes and the meaning of its latent states."""
     add = parser.add_argument
@@ -188,6 +200,7 @@ _COMMANDS = {
     "select": ("_learn", _add_select),
     "minimize": ("_models", _add_minimize),
     "inspect": ("_models", _add_inspect),
+    "report": ("_models", _add_report),
 }
 
 
