@@ -64,6 +64,13 @@ def _add_demo(parser):
     add("--json", action="store_true", help="write JSON")
 
 
+def _add_compile(parser):
+    """Compile all kernels, so that no later command waits: for images and clusters.
+
+    They are stored where numba stores them, see NUMBA_CACHE_DIR.
+    """
+
+
 def _add_train(parser):
     """Learn a parser from a treebank and save it."""
     add = parser.add_argument
@@ -193,6 +200,7 @@ def _add_inspect(parser):
 # Name of each command: module with the function of that name, and its arguments.
 _COMMANDS = {
     "demo": ("_learn", _add_demo),
+    "compile": ("_learn", _add_compile),
     "train": ("_learn", _add_train),
     "parse": ("_parse", _add_parse),
     "evaluate": ("_evaluate", _add_evaluate),
