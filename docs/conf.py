@@ -1,3 +1,7 @@
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 import lpcfg_sk
@@ -9,7 +13,6 @@ release = lpcfg_sk.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
@@ -39,6 +42,7 @@ html_sidebars = {
         "extending",
     )
 }
+html_math_renderer = "mathml"
 html_title = f"lpcfg_sk {release}"
 html_show_sourcelink = False
 
@@ -87,5 +91,21 @@ def link_by_last_name(app, env, node, content):
     )
 
 
+def write_mathml(as_block):
+    """Write formulas as MathML, which browsers show without a script or a network."""
+
+    def visit(writer, node):
+        try:
+            writer.body.append(tex2mathml(node.astext(), as_block=as_block))
+        except MathError as error:
+            message = "formula %r cannot be written as MathML: %s"
+            logger = logging.getLogger(__name__)
+            logger.warning(message, node.astext(), error, location=node)
+        raise nodes.SkipNode
+
+    return visit, None
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", write_mathml(False), write_mathml(True))
     app.connect("missing-reference", link_by_last_name)
