@@ -1,6 +1,9 @@
+import re
+
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
+from docutils.utils.math.unichar2tex import uni2tex_table
 from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
@@ -91,12 +94,17 @@ def link_by_last_name(app, env, node, content):
     )
 
 
+# A command that the converter of docutils does not know.
+SIZE_OF_BRACKET = re.compile(r"\\[Bb]ig+(?![A-Za-z])")
+
+
 def write_mathml(as_block):
     """Write formulas as MathML, which browsers show without a script or a network."""
 
     def visit(writer, node):
         try:
-            writer.body.append(tex2mathml(node.astext(), as_block=as_block))
+            formula = SIZE_OF_BRACKET.sub("", node.astext().translate(uni2tex_table))
+            writer.body.append(tex2mathml(formula, as_block=as_block))
         except MathError as error:
             message = "formula %r cannot be written as MathML: %s"
             logger = logging.getLogger(__name__)
