@@ -14,12 +14,17 @@ from lpcfg_sk._validation import N_JOBS, Interval, StrOptions
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import posterior_vectors
 from lpcfg_sk.metrics import f1_score
-from lpcfg_sk.parsing import ChartParser, chart_log_probs, chart_marginals
+from lpcfg_sk.parsing import (
+    ON_FAILURE,
+    ChartParser,
+    chart_log_probs,
+    chart_marginals,
+    parse_every_row,
+)
 from lpcfg_sk.treebank import (
     TreebankInputMixin,
     TreebankTransformerMixin,
     check_treebank,
-    concatenate,
     unbinarize,
 )
 
@@ -32,7 +37,46 @@ _PARSERS = WeakKeyDictionary()
 
 
 class ParserMixin(TreebankInputMixin):
-    """Methods of a parser other than ``fit`` and ``predict``."""
+    """Methods of a parser with ``_parse(X)``, which returns trees and a report."""
+
+    def predict(self, X, *, return_status=False):
+        """Parse sentences.
+
+        Parameters
+        ----------
+        X : Treebank, ShardedTreebank or iterable of trees or sentences
+            Only the words are parsed; a token that is given with a tag keeps it, see
+            "Given tags" in the user guide. Shards are parsed one after the other.
+        return_status : bool, default=False
+            Whether to return what became of each row, too.
+
+        Returns
+        -------
+        trees : Treebank
+            One tree per row over the original tokens, not binarised. An empty row
+            stays empty. What other rows without a parse get is said by `on_failure`.
+        status : DataFrame, only if `return_status`
+            One row per sentence with the columns ``status`` and ``reason``. The status
+            is "parsed", "coarser" (the chart did not fit `max_memory`, so more of it
+            was pruned), "flat", "skipped" or "empty".
+
+        Warns
+        -----
+        ParseFailureWarning
+            If sentences did not get the tree asked for: once for all of them. Not with
+            `return_status`.
+
+        Notes
+        -----
+        Marginals that only choose brackets ("mbr", "max-marginal") are computed in
+        single precision where no parameter is negative; ``marginals`` and
+        ``span_marginals`` compute in double precision.
+        """
+        trees, report = self._parse(X)
+        if return_status:
+            return trees, report.frame()
+        report.warn()
+        return trees
 
     def score(self, X, y=None, *, sample_weight=None):
         """Labelled F1 of the predicted trees.
@@ -58,7 +102,9 @@ class ParserMixin(TreebankInputMixin):
         gold = check_treebank(X if y is None else y, estimator=self, parsed=True)
         if gold.binarized:
             gold = unbinarize(gold)
-        return f1_score(gold, self.predict(X), sample_weight=sample_weight)
+        trees, report = self._parse(X)
+        report.warn_of_score()
+        return f1_score(gold, trees, sample_weight=sample_weight)
 
     def _check_sentences(self, X, sharded=False):
         check_is_fitted(self)
@@ -94,8 +140,13 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         estimated. Probabilities and marginals are computed with ``prune * 1e-8``.
         None (or 0) for full charts, which is exact and slow.
     max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take; a chart that needs more
-        raises :class:`ChartMemoryError` before it is made.
+        Most bytes that the chart of one sentence may take. A sentence that needs more
+        is parsed with ``prune`` raised to 3e-4, 3e-3 and 3e-2 in turn.
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence without a parse, or whose coarsest
+        chart does not fit `max_memory`: give it a flat tree, raise
+        :class:`ParseError` or :class:`ChartMemoryError` (without trying coarser
+        charts), or leave it without a tree.
     n_jobs : int, default=None
         Number of threads. Does not change a bit of the result.
     verbose : int, default=0
@@ -116,6 +167,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         "decoder": [StrOptions(set(DECODERS))],
         "prune": [Interval(Real, 0, 1, closed="left"), None],
         "max_memory": [Interval(Integral, 1, None, closed="left")],
+        "on_failure": [StrOptions(set(ON_FAILURE))],
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
@@ -129,12 +181,14 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
+        on_failure="flat",
         n_jobs=None,
         verbose=0,
     ):
         self.decoder = decoder
         self.prune = prune
         self.max_memory = max_memory
+        self.on_failure = on_failure
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -177,45 +231,25 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
             "max_memory": self.max_memory,
         }
 
-    def predict(self, X):
-        """Parse sentences.
-
-        Parameters
-        ----------
-        X : Treebank, ShardedTreebank or iterable of trees or sentences
-            Only the words are parsed; a token that is given with a tag keeps it, see
-            "Given tags" in the user guide. Shards are parsed one after the other.
-
-        Returns
-        -------
-        trees : Treebank
-            One tree per row over the original tokens, not binarised. A sentence
-            without a parse has a flat tree, and is counted in one
-            :class:`ParseFailureWarning`.
-
-        Notes
-        -----
-        Marginals that only choose brackets ("mbr", "max-marginal") are computed in
-        single precision where no parameter is negative; :meth:`marginals` and
-        :meth:`span_marginals` compute in double precision.
-        """
+    def _parse(self, X):
         X = self._check_sentences(X, sharded=True)
         parser = self._parser()
-        parts = [parser.predict(chunk, n_jobs=self.n_jobs) for chunk in X.chunks()]
-        trees = concatenate([trees for trees, _ in parts])
-        failed = [
-            begin + row
-            for begin, (_, rows) in zip(X.chunk_offsets.tolist(), parts, strict=False)
-            for row in rows
-        ]
-        if failed:
-            warnings.warn(
-                f"{len(failed)} of {len(X)} sentences have no parse and got a flat "
-                f"tree (the first is row {failed[0]})",
-                ParseFailureWarning,
-                stacklevel=2,
-            )
-        return trees
+        return parse_every_row(
+            X,
+            parser.predict,
+            coarser=parser.coarser,
+            flat=parser.flat_trees,
+            on_failure=self.on_failure,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+
+    @property
+    def _lenient(self):
+        return self.on_failure != "raise"
+
+    def _precise_charts(self, parser, X):
+        return parser.charts(X, open_class=False, precise=True, lenient=self._lenient)
 
     def span_marginals(self, X):
         """Posterior probabilities of brackets over the original labels.
@@ -244,12 +278,11 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         A word that the grammar does not know is treated as an open-class word, as in
         :meth:`predict`, whereas :meth:`marginals` and :meth:`sentence_log_prob` give
         its sentence no tree.
-
-        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
-        ``parser[-1].span_marginals(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
-        return self._parser().span_marginals(X, n_jobs=self.n_jobs)
+        return self._parser().span_marginals(
+            X, lenient=self._lenient, n_jobs=self.n_jobs
+        )
 
     def marginals(self, X, *, normalize=False):
         """Marginals μ(a, i, j) of the nonterminals of the grammar.
@@ -276,12 +309,9 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         A sentence with a word that the grammar does not know has no tree here;
         :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
         word as an open-class word instead.
-
-        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
-        ``parser[-1].marginals(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
-        charts = self._parser().charts(X, open_class=False, precise=True)
+        charts = self._precise_charts(self._parser(), X)
         return chart_marginals(charts, normalize=normalize, n_jobs=self.n_jobs)
 
     def parse_kbest(self, X, k=10):
@@ -308,14 +338,13 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         :meth:`predict`, whereas :meth:`marginals` and :meth:`sentence_log_prob` give
         its sentence no tree. The score then holds the weight of the open classes where
         the probability of the word would be.
-
-        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
-        ``parser[-1].parse_kbest(parser[:-1].transform(X), k)``.
         """
         if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
             raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
         X = self._check_sentences(X)
-        return self._parser().parse_kbest(X, int(k), n_jobs=self.n_jobs)
+        return self._parser().parse_kbest(
+            X, int(k), lenient=self._lenient, n_jobs=self.n_jobs
+        )
 
     # -- probabilities -----------------------------------------------------------
 
@@ -357,12 +386,9 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         A sentence with a word that the grammar does not know has no tree here;
         :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
         word as an open-class word instead.
-
-        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
-        ``parser[-1].sentence_log_prob(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
-        charts = self._parser().charts(X, open_class=False, precise=True)
+        charts = self._precise_charts(self._parser(), X)
         return chart_log_probs(charts, n_jobs=self.n_jobs)
 
     def mixture_log_prob(self, X, *, weight=0.01, method="score_samples"):
@@ -405,7 +431,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         elif method == "sentence_log_prob":
             X = self._check_sentences(X)
             parser = ChartParser(self.coarse_, self.coarse_, **self._parser_settings())
-            charts = parser.charts(X, open_class=False, precise=True)
+            charts = self._precise_charts(parser, X)
             plain = chart_log_probs(charts, n_jobs=self.n_jobs)
         else:
             raise ValueError(

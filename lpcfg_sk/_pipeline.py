@@ -2,11 +2,10 @@
 
 import inspect
 
-from sklearn.pipeline import Pipeline
-
 from lpcfg_sk.em import PCFG
 from lpcfg_sk.features import InsideFeatures, OutsideFeatures
-from lpcfg_sk.treebank import RareWords, TreeBinarizer
+from lpcfg_sk.parsing import Parser
+from lpcfg_sk.treebank import RareWords, TreebankInputMixin, TreeBinarizer
 
 
 def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
@@ -28,9 +27,9 @@ def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
 
     Returns
     -------
-    parser : Pipeline
-        Steps ``binarize``, ``rarewords``, ``inside`` and ``outside`` where the
-        learner uses features of nodes, and ``learner``.
+    parser : Parser
+        A pipeline with the steps ``binarize``, ``rarewords``, ``inside`` and
+        ``outside`` where the learner uses features of nodes, and ``learner``.
 
     Examples
     --------
@@ -50,12 +49,18 @@ def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
             f"learner must have fit and predict, as PCFG() has, to parse with; got "
             f"{learner!r}, which has no predict. Use it without make_parser"
         )
+    if not isinstance(learner, TreebankInputMixin):
+        raise TypeError(
+            f"learner must learn from trees, as PCFG() does; got {learner!r}, which "
+            "takes arrays. lpcfg_sk has PCFG, EMLPCFG, SpectralLPCFG, PivotLPCFG and "
+            "MarginEMPCFG"
+        )
     steps = [("binarize", TreeBinarizer()), ("rarewords", RareWords())]
     if getattr(learner, "_uses_features", False):
         steps += [("inside", InsideFeatures()), ("outside", OutsideFeatures())]
     for name, value in preprocessing.items():
         _set(steps, name, value)
-    return Pipeline([*steps, ("learner", learner)], memory=memory, verbose=verbose)
+    return Parser([*steps, ("learner", learner)], memory=memory, verbose=verbose)
 
 
 def _set(steps, name, value):

@@ -7,6 +7,7 @@ __all__ = [
     "ConvergenceWarning",
     "NotFittedError",
     "NotStronglyConvergentError",
+    "ParseError",
     "ParseFailureWarning",
     "TreebankFormatError",
     "TreebankWarning",
@@ -88,14 +89,33 @@ class ParseFailureWarning(UserWarning):
     """
 
 
+class ParseError(ValueError):
+    """A sentence has no parse, and ``on_failure="raise"`` was asked for.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import PCFG, Treebank
+    >>> from lpcfg_sk.exceptions import ParseError
+    >>> parser = PCFG(on_failure="raise").fit(Treebank(["(S (A a) (B b))"]))
+    >>> try:
+    ...     parser.predict([["a", "b", "a"]])
+    ... except ParseError as error:
+    ...     print(str(error)[:25])
+    row 0 has no parse under
+    """
+
+
 class ChartMemoryError(MemoryError):
     """A chart would not fit the memory that the user allows.
+
+    Parsers raise it with ``on_failure="raise"`` only.
 
     Examples
     --------
     >>> from lpcfg_sk import PCFG, Treebank
     >>> from lpcfg_sk.exceptions import ChartMemoryError
-    >>> parser = PCFG(max_memory=100).fit(Treebank(["(S (A a) (B b))"]))
+    >>> parser = PCFG(max_memory=100, on_failure="raise")
+    >>> parser = parser.fit(Treebank(["(S (A a) (B b))"]))
     >>> try:
     ...     parser.predict([["a", "b"]])
     ... except ChartMemoryError:

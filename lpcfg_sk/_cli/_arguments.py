@@ -8,6 +8,7 @@ import inspect
 import os
 
 import lpcfg_sk
+from lpcfg_sk._cli._lm_arguments import add_lm
 
 #: Ensembles that `make_ensemble` knows.
 PRESETS = ("accurate", "fast")
@@ -60,6 +61,12 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
 def _add_demo(parser):
     """Train, parse and score on the toy treebank of the package, and show a table."""
     add = parser.add_argument
+    add(
+        "--corpus",
+        choices=("toy", "penn"),
+        default="toy",
+        help='the toy treebank, or the Penn sample of nltk.download("treebank")',
+    )
     add("--trees", type=_positive, default=2000, help="trees to train on")
     add("--json", action="store_true", help="write JSON")
 
@@ -209,6 +216,7 @@ _COMMANDS = {
     "minimize": ("_models", _add_minimize),
     "inspect": ("_models", _add_inspect),
     "report": ("_models", _add_report),
+    "lm": ("_lm", add_lm),
 }
 
 

@@ -20,7 +20,7 @@ def evaluate(arguments):
     if arguments.json:
         emit(json.dumps({k: frame.attrs[k] for k in ("all", "cutoff")}, default=float))
     elif arguments.summary:
-        emit_table(parseval_summary(frame))
+        emit_table(parseval_summary(frame, detailed=True))
     else:
         emit(parseval_report(frame).rstrip("\n"))
 

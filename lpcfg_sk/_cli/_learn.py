@@ -17,7 +17,7 @@ from lpcfg_sk._kernels import kernel_folder
 from lpcfg_sk._pipeline import make_parser
 from lpcfg_sk.automata import WTA, SVTAMinimizer
 from lpcfg_sk.cfg import MarginEMPCFG
-from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.datasets import load_penn_sample, load_toy
 from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.ensemble import VotingParser, make_ensemble
 from lpcfg_sk.inspection import compare, report, results_table
@@ -28,9 +28,13 @@ from lpcfg_sk.treebank import read_treebank, write_treebank
 
 
 def demo(arguments):
-    """Compare the learners on the toy treebank."""
-    trees = load_toy(arguments.trees + arguments.trees // 5)
-    training, test = trees[: arguments.trees], trees[arguments.trees :]
+    """Compare the learners on the toy treebank, or on the sample of the Penn one."""
+    if arguments.corpus == "penn":
+        training = load_penn_sample("train")[: arguments.trees]
+        test = load_penn_sample("dev")
+    else:
+        trees = load_toy(arguments.trees + arguments.trees // 5)
+        training, test = trees[: arguments.trees], trees[arguments.trees :]
     # Ten times as fast as choosing the number of iterations on held-out trees.
     fixed = {"max_iter": 30, "tol": None, "validation_fraction": None}
     em = {"random_state": 0, **fixed}

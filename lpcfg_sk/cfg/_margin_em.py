@@ -92,8 +92,14 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         After a :class:`TreeBinarizer`, chart items with a smaller posterior are left
         out when sentences are parsed. None (or 0) for full charts.
     max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take, where there is pruning or
-        the decoder is "mbr" or "max-rule-product".
+        Most bytes that the chart of one sentence may take. A sentence that needs more
+        is answered as `on_failure` says; :meth:`fit` and methods that return
+        probabilities raise :class:`~lpcfg_sk.exceptions.ChartMemoryError` before the
+        chart is allocated.
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence without a derivation, or whose
+        coarsest chart does not fit `max_memory`: give it a flat tree, raise an error,
+        or leave it without a tree.
     n_jobs : int, default=None
         As in joblib; it does not change any result.
     verbose : int, default=0
@@ -179,6 +185,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         "decoder": [StrOptions(set(_DECODERS))],
         "prune": [Interval(Real, 0, 1, closed="left"), None],
         "max_memory": [Interval(Integral, 1, None, closed="left")],
+        "on_failure": [StrOptions({"flat", "raise", "skip"})],
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -202,6 +209,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
+        on_failure="flat",
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -221,6 +229,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         self.decoder = decoder
         self.prune = prune
         self.max_memory = max_memory
+        self.on_failure = on_failure
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -257,6 +266,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
             weights,
             grammar,
             unlabeled_weight=self.unlabeled_weight,
+            max_memory=self.max_memory,
             n_jobs=self.n_jobs,
         )
         if smoothed_counts is not None:

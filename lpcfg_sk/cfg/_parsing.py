@@ -1,6 +1,5 @@
 """Parsing and sampling with a fitted context-free grammar."""
 
-import warnings
 from numbers import Integral
 from weakref import WeakKeyDictionary
 
@@ -19,18 +18,17 @@ from lpcfg_sk.cfg._conversion import (
 )
 from lpcfg_sk.cfg._derivations import (
     best_trees,
+    check_probabilities,
     constituent_counts,
     encode,
     flat_tree,
     treebank_from_nodes,
 )
 from lpcfg_sk.cfg._sampling import sample_trees
-from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.treebank import (
     Treebank,
     TreebankInputMixin,
     check_treebank,
-    concatenate,
     unbinarize,
 )
 
@@ -47,53 +45,70 @@ class CFGParserMixin(TreebankInputMixin):
     share, other grammars by charts for right-hand sides of any length.
     """
 
-    def predict(self, X):
+    def predict(self, X, *, return_status=False):
         """Parse the sentence of each row.
 
         Parameters
         ----------
         X : Treebank, ShardedTreebank or iterable of trees or sentences
             Trees are taken for their yields.
+        return_status : bool, default=False
+            Whether to return what became of each row, too.
 
         Returns
         -------
         trees : Treebank
-            One tree per row over the original tokens, not binarised. A sentence
-            without a derivation gets a flat tree, and is counted in a
-            :class:`ParseFailureWarning`.
+            One tree per row over the original tokens, not binarised. An empty row
+            stays empty. What other rows without a derivation get is said by
+            `on_failure`.
+        status : DataFrame, only if `return_status`
+            One row per sentence with the columns ``status`` ("parsed", "coarser",
+            "flat", "skipped" or "empty") and ``reason``.
+
+        Warns
+        -----
+        ParseFailureWarning
+            If sentences did not get the tree asked for: once for all of them. Not with
+            `return_status`.
         """
         check_is_fitted(self)
         X = check_treebank(X, estimator=self, allow_empty=True, sharded=True)
-        decoder = self.decoder
-        if decoder == "auto":
-            decoder = "mbr" if self._binarized else "viterbi"
-        by_rules = not self._binarized and decoder in ("viterbi", "max-marginal")
-        parse = self._predict_by_rules if by_rules else self._predict_by_chart
-        parts = [parse(chunk, decoder) for chunk in X.chunks()]
-        trees = concatenate([trees for trees, _ in parts])
-        failures = sum(len(failed) for _, failed in parts)
-        if failures:
-            warnings.warn(
-                f"{failures} of {len(X)} sentences have no derivation and got a flat "
-                "tree",
-                ParseFailureWarning,
-                stacklevel=2,
-            )
+        by_rules = not self._binarized and self.decoder in (
+            "auto",
+            "viterbi",
+            "max-marginal",
+        )
+        if by_rules:
+            # These charts have no limit.
+            ways = {"parse": self._predict_by_rules}
+        else:
+            parser = self._parser()
+            ways = {"parse": parser.predict, "coarser": parser.coarser}
+            ways["flat"] = parser.flat_trees
+        trees, report = lpcfg_sk.parsing.parse_every_row(
+            X,
+            **ways,
+            on_failure=self.on_failure,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        if return_status:
+            return trees, report.frame()
+        report.warn()
         return trees
 
-    def _predict_by_chart(self, X, decoder):
-        return self._parser().predict(X, n_jobs=self.n_jobs)
-
-    def _predict_by_rules(self, X, decoder):
-        if (X.lengths == 0).any():
-            row = int(np.flatnonzero(X.lengths == 0)[0])
-            raise ValueError(
-                f"row {row} is an empty sentence; there is nothing to parse"
-            )
+    def _predict_by_rules(self, X, n_jobs=None):
+        decoder = "viterbi" if self.decoder == "auto" else self.decoder
         trees, failed = [], []
         start = self.grammar_.tables().start
         for row, (label, size, parent) in enumerate(
-            best_trees(self.grammar_, X, self.theta_.to_numpy(), decoder)
+            best_trees(
+                self.grammar_,
+                X,
+                self._probabilities(),
+                decoder,
+                max_memory=self.max_memory,
+            )
         ):
             if len(label) == 0:
                 failed.append(row)
@@ -133,11 +148,14 @@ class CFGParserMixin(TreebankInputMixin):
         parser = self._parser()
         if parser.grammar.arrays.n_states.max(initial=1) > 1:
             # The best trees of a grammar with states would be those of its posterior.
-            theta = self.theta_.to_numpy()
+            theta = self._probabilities()
             parser = self._make_parser(
                 encoded_lpcfg(self.grammar_, theta, literals=True)
             )
-        found = parser.parse_kbest(X[known], int(k), n_jobs=self.n_jobs)
+        lenient = self.on_failure != "raise"
+        found = parser.parse_kbest(
+            X[known], int(k), lenient=lenient, n_jobs=self.n_jobs
+        )
         for row, ranked in zip(known.tolist(), found, strict=True):
             trees = without_literals(Treebank([tree for tree, _ in ranked]))
             scores = [score for _, score in ranked]
@@ -172,7 +190,12 @@ class CFGParserMixin(TreebankInputMixin):
         check_is_fitted(self)
         X = check_treebank(X, estimator=self, allow_empty=True)
         if self._binarized:
-            charts = self._parser().charts(X, open_class=False, precise=True)
+            charts = self._parser().charts(
+                X,
+                open_class=False,
+                precise=True,
+                lenient=self.on_failure != "raise",
+            )
             return lpcfg_sk.parsing.chart_marginals(
                 charts, normalize=normalize, n_jobs=self.n_jobs
             )
@@ -181,7 +204,9 @@ class CFGParserMixin(TreebankInputMixin):
         frames = []
         for n, (log_probability, counts) in zip(
             X.lengths.tolist(),
-            constituent_counts(self.grammar_, X, self.theta_.to_numpy()),
+            constituent_counts(
+                self.grammar_, X, self._probabilities(), max_memory=self.max_memory
+            ),
             strict=True,
         ):
             span, label = np.nonzero(counts)
@@ -220,7 +245,8 @@ class CFGParserMixin(TreebankInputMixin):
         """
         check_is_fitted(self)
         X = check_treebank(X, estimator=self, allow_empty=True)
-        return self._parser().span_marginals(X, n_jobs=self.n_jobs)
+        lenient = self.on_failure != "raise"
+        return self._parser().span_marginals(X, lenient=lenient, n_jobs=self.n_jobs)
 
     def sample(self, n=1, random_state=None, *, max_nodes=1_000_000):
         """Draw trees from the grammar.
@@ -247,7 +273,7 @@ class CFGParserMixin(TreebankInputMixin):
             If a tree grows beyond `max_nodes`.
         """
         check_is_fitted(self)
-        theta = self.theta_.to_numpy()
+        theta = self._probabilities()
         trees = sample_trees(self.grammar_, theta, n, random_state, max_nodes)
         return unbinarize(trees) if self._binarized else trees
 
@@ -284,7 +310,7 @@ class CFGParserMixin(TreebankInputMixin):
         """
         check_is_fitted(self)
         make = binary_lpcfg if is_binary(self.grammar_) else encoded_lpcfg
-        return make(self.grammar_, self.theta_.to_numpy())
+        return make(self.grammar_, self._probabilities())
 
     def to_wta(self):
         """Return the weighted tree automaton with the values of :meth:`to_lpcfg`.
@@ -332,6 +358,12 @@ class CFGParserMixin(TreebankInputMixin):
         order = [number[name] for name in self.binomials_["rule"]]
         return BinaryNormalForm(self.grammar_, order)
 
+    def _probabilities(self):
+        """Return the probabilities of the rules, which compiled loops rely on."""
+        theta = self.theta_.to_numpy(dtype=np.float64)
+        check_probabilities(theta, len(self.grammar_.rules))
+        return theta
+
     @property
     def coarse_(self):
         """The plain PCFG that prunes charts: the grammar itself."""
@@ -345,7 +377,7 @@ class CFGParserMixin(TreebankInputMixin):
     def _parser(self):
         """Return the parser of the L-PCFG, made once for the same probabilities."""
         check_is_fitted(self)
-        theta = self.theta_.to_numpy()
+        theta = self._probabilities()
         settings = (self.grammar_, self.decoder, self.prune, self.max_memory)
         known, known_theta, parser = _PARSERS.get(self, (None, None, None))
         if known == settings and np.array_equal(known_theta, theta):

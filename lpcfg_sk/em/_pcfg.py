@@ -30,7 +30,12 @@ default="auto"
         Chart items whose posterior under the grammar is estimated to be smaller are
         left out, see "Pruning" in the user guide.
     max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take.
+        Most bytes that the chart of one sentence may take. A sentence that needs more
+        is parsed with ``prune`` raised to 3e-4, 3e-3 and 3e-2 in turn.
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence without a parse, or whose coarsest
+        chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
+        it without a tree.
     n_jobs : int, default=None
         Number of threads. Does not change a bit of the result.
     verbose : int, default=0
@@ -77,6 +82,7 @@ default="auto"
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
+        on_failure="flat",
         n_jobs=None,
         verbose=0,
     ):
@@ -84,6 +90,7 @@ default="auto"
             decoder=decoder,
             prune=prune,
             max_memory=max_memory,
+            on_failure=on_failure,
             n_jobs=n_jobs,
             verbose=verbose,
         )

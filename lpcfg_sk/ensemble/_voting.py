@@ -1,11 +1,9 @@
 """The voting parser: minimum Bayes risk under a mixture of grammars."""
 
-import warnings
 from numbers import Integral, Real
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.metaestimators import _BaseComposition
 
@@ -13,18 +11,22 @@ from lpcfg_sk._base import ParserMixin
 from lpcfg_sk._kernels._chart_spans import span_count
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._pipeline import make_parser
-from lpcfg_sk._validation import N_JOBS, Interval, fit_context
+from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, fit_context
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.em import EMLPCFG
 from lpcfg_sk.ensemble._members import Electorate, prepare, unfrozen
-from lpcfg_sk.exceptions import ParseFailureWarning
+from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning
 from lpcfg_sk.parsing import (
     BRACKET_PENALTY,
+    ON_FAILURE,
     Brackets,
+    Parser,
     assemble,
     bracket_frame,
     bracket_tree,
     flat_brackets,
     map_sentences,
+    parse_every_row,
 )
 from lpcfg_sk.spectral import SpectralLPCFG
 from lpcfg_sk.treebank import check_sample_weight, check_treebank
@@ -69,6 +71,11 @@ class VotingParser(ParserMixin, _BaseComposition):
     bracket_penalty : float, default=0.43
         A bracket must have more than this share λ of the votes. About half of the
         expected F1 is a good value.
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence that no member parses within its
+        ``max_memory``: give it a flat tree, raise an error, or leave it without a
+        tree. Members whose chart does not fit do not vote; with "raise" this is an
+        error, too.
     n_jobs : int, default=None
         Number of threads. Does not change a bit of the result.
 
@@ -100,6 +107,7 @@ class VotingParser(ParserMixin, _BaseComposition):
         "estimators": [list],
         "weights": ["array-like", None],
         "bracket_penalty": [Interval(Real, 0, 1, closed="both")],
+        "on_failure": [StrOptions(set(ON_FAILURE))],
         "n_jobs": N_JOBS,
     }
 
@@ -109,11 +117,13 @@ class VotingParser(ParserMixin, _BaseComposition):
         *,
         weights=None,
         bracket_penalty=BRACKET_PENALTY,
+        on_failure="flat",
         n_jobs=None,
     ):
         self.estimators = estimators
         self.weights = weights
         self.bracket_penalty = bracket_penalty
+        self.on_failure = on_failure
         self.n_jobs = n_jobs
 
     def get_params(self, deep=True):
@@ -236,36 +246,46 @@ class VotingParser(ParserMixin, _BaseComposition):
         electorate = _ELECTORATES.get(self)
         if electorate is None or not electorate.is_of(voters):
             electorate = _ELECTORATES[self] = Electorate(voters)
-        return _Ballot(electorate, shares[shares > 0], X, quick=quick)
+        return _Ballot(
+            electorate,
+            shares[shares > 0],
+            X,
+            quick=quick,
+            strict=self.on_failure == "raise",
+        )
 
-    def predict(self, X):
-        """Parse sentences by the votes of all members.
-
-        Parameters
-        ----------
-        X : Treebank or iterable of trees or sentences
-            Only the words are parsed.
-
-        Returns
-        -------
-        trees : Treebank
-            One tree per row over the original tokens. A sentence that no member parses
-            has a flat tree, and is counted in one :class:`ParseFailureWarning`.
-        """
+    def _parse(self, X):
         X = self._check_sentences(X)
-        ballot = self._ballot(X, quick=True)
+        partly = []
 
-        def tree(row):
-            brackets, left_out = ballot.count(row)
-            if brackets is None:
-                return ballot.flat_tree(row), left_out
-            return bracket_tree(ballot.table, brackets, self.bracket_penalty), left_out
+        def parse(treebank, n_jobs):
+            ballot = self._ballot(treebank, quick=True)
 
-        rows = map_sentences(tree, X, n_jobs=self.n_jobs)
-        self._report([left_out for _, left_out in rows], ballot)
-        names = (*ballot.table.names, *ballot.table.tag_names)
-        nodes = [nodes for nodes, _ in rows]
-        return assemble(X.unparsed(), names, nodes, binarized=False)
+            def tree(row):
+                brackets, left_out = ballot.count(row)
+                if brackets is None:
+                    return ballot.flat_tree(row), left_out
+                nodes = bracket_tree(ballot.table, brackets, self.bracket_penalty)
+                return nodes, left_out
+
+            rows = map_sentences(tree, treebank, n_jobs=n_jobs)
+            n_silent = np.array([len(left_out) for _, left_out in rows])
+            partly.append(np.sum((n_silent > 0) & (n_silent < ballot.n)))
+            names = (*ballot.table.names, *ballot.table.tag_names)
+            nodes = [nodes for nodes, _ in rows]
+            trees = assemble(treebank.unparsed(), names, nodes, binarized=False)
+            return trees, np.flatnonzero(n_silent == ballot.n).tolist()
+
+        results = parse_every_row(
+            X, parse, on_failure=self.on_failure, n_jobs=self.n_jobs
+        )
+        if any(partly):
+            warn_caller(
+                f"on {sum(partly)} of {len(X)} sentences some members had no usable "
+                "parse and did not vote",
+                ParseFailureWarning,
+            )
+        return results
 
     def span_marginals(self, X):
         """Mean posterior probabilities of the brackets over all members.
@@ -285,28 +305,13 @@ class VotingParser(ParserMixin, _BaseComposition):
         ballot = self._ballot(X)
 
         def frame(row):
-            brackets, _ = ballot.count(row)
+            brackets, _ = ballot.count(row) if X.lengths[row] else (None, ())
             return bracket_frame(ballot.table, brackets)
 
-        return map_sentences(frame, X, n_jobs=self.n_jobs)
-
-    def _report(self, left_out, ballot):
-        failed = [row for row, out in enumerate(left_out) if len(out) == ballot.n]
-        if failed:
-            warnings.warn(
-                f"{len(failed)} of {len(left_out)} sentences have no parse under any "
-                f"member and got a flat tree (the first is row {failed[0]})",
-                ParseFailureWarning,
-                stacklevel=3,
-            )
-        partly = sum(0 < len(out) < ballot.n for out in left_out)
-        if partly:
-            warnings.warn(
-                f"on {partly} of {len(left_out)} sentences some members had no usable "
-                "parse and did not vote",
-                ParseFailureWarning,
-                stacklevel=3,
-            )
+        frames = map_sentences(frame, X, n_jobs=self.n_jobs)
+        for _, charts in ballot.groups:
+            charts[0].warn_of_memory()
+        return frames
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "estimators_")
@@ -315,8 +320,9 @@ class VotingParser(ParserMixin, _BaseComposition):
 class _Ballot:
     """Counts the votes of the members on the sentences of a treebank."""
 
-    def __init__(self, electorate, shares, X, *, quick=False):
+    def __init__(self, electorate, shares, X, *, quick=False, strict=False):
         self.n = len(shares)
+        self.strict = strict
         self.shares = shares
         self.electorate = electorate
         self.table = electorate.table
@@ -327,10 +333,12 @@ class _Ballot:
         """Return the weighted mean of the brackets, and the members without a vote."""
         parts, left_out = [], []
         for group, group_charts in self.groups:
-            pruned = group_charts[0].pruned(row)
             members = zip(group.numbers, group.parsers, group_charts, strict=True)
+            pruned = self._if_it_fits(group_charts[0].pruned, row)
             for number, parser, charts in members:
-                brackets = parser.bracket_marginals(charts, row, pruned=pruned)
+                brackets = pruned and self._if_it_fits(
+                    parser.bracket_marginals, charts, row, pruned=pruned
+                )
                 if brackets is None:
                     left_out.append(number)
                 else:
@@ -338,6 +346,15 @@ class _Ballot:
         if not parts:
             return None, left_out
         return self._mean(sorted(parts, key=lambda part: part[0])), left_out
+
+    def _if_it_fits(self, func, *args, **options):
+        """Call a function of charts; None where they take too much memory."""
+        try:
+            return func(*args, **options)
+        except ChartMemoryError:
+            if self.strict:
+                raise
+            return None
 
     def flat_tree(self, row):
         """Nodes of a flat tree for a sentence that no member parses."""
@@ -386,7 +403,7 @@ class _Ballot:
 
 def _fit_learner(steps, learner, treebank, weights):
     learner.fit(treebank, **weights)
-    return Pipeline([*steps, ("learner", learner)]) if steps else learner
+    return Parser([*steps, ("learner", learner)]) if steps else learner
 
 
 def _is_drop(estimator):

@@ -14,6 +14,7 @@ from lpcfg_sk.inspection._latent_states import (
 )
 from lpcfg_sk.inspection._report import report
 from lpcfg_sk.inspection._search import StateCurveDisplay, results_table
+from lpcfg_sk.inspection._state_numbers import StateNumbersDisplay, state_numbers
 from lpcfg_sk.inspection._tree_diff import tree_diff
 
 __all__ = [
@@ -23,11 +24,13 @@ __all__ = [
     "LatentStateDisplay",
     "SingularValueDisplay",
     "StateCurveDisplay",
+    "StateNumbersDisplay",
     "TailFitDisplay",
     "compare",
     "describe_state",
     "report",
     "results_table",
+    "state_numbers",
     "state_table",
     "tree_diff",
 ]

@@ -1,17 +1,17 @@
-"""Sentences as events of words given earlier words, and the models' common base."""
+"""Common base of language models."""
 
 import warnings
-from collections.abc import Iterable, Sequence
 from itertools import chain
 from numbers import Integral
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._validation import Interval, StrOptions
+from lpcfg_sk.language_model._corpus import Events, check_corpus
 from lpcfg_sk.treebank import check_sample_weight
 
 #: Id of the unknown word in every vocabulary.
@@ -20,69 +20,6 @@ UNK = 0
 END = 1
 _END_TOKEN = "</s>"
 _START_TOKEN = "<s>"
-
-
-class Events(NamedTuple):
-    """Tokens to predict, each with the tokens before it.
-
-    Attributes
-    ----------
-    outcome : ndarray of int32, shape (n_events,)
-        Id of the token.
-    history : ndarray of int32, shape (n_events, order - 1)
-        Ids of the tokens before it, nearest first.  Before the first token of a
-        sentence comes the start symbol (id ``n_outcomes``), once or as often as the
-        order asks for; before the start of a stream there is nothing (-1).
-    sample : ndarray of int32, shape (n_events,)
-        Row of X that the token belongs to.
-    """
-
-    outcome: np.ndarray
-    history: np.ndarray
-    sample: np.ndarray
-
-
-def check_corpus(X, *, estimator):
-    """Return X as a list of token lists, or raise an error that says what is wrong.
-
-    Parameters
-    ----------
-    X : iterable of sequence of str
-        Sentences, each a sequence of tokens.
-    estimator : estimator
-        The caller, named in messages.
-
-    Returns
-    -------
-    list of sequence of str
-    """
-    name = type(estimator).__name__
-    if isinstance(X, str | bytes) or not isinstance(X, Iterable):
-        raise TypeError(
-            f"{name} takes a list of token lists, got {type(X).__name__}; split text "
-            "into tokens first, e.g. [line.split() for line in text.splitlines()]"
-        )
-    X = list(X)
-    if not X:
-        raise ValueError(f"{name} takes a list of token lists, got an empty list")
-    for row, sentence in enumerate(X):
-        if isinstance(sentence, str | bytes):
-            raise TypeError(
-                f"{name} takes a list of token lists, but X[{row}] is one string; "
-                "split it into tokens, e.g. [line.split() for line in X]"
-            )
-        if not isinstance(sentence, Sequence | np.ndarray):
-            raise TypeError(
-                f"{name} takes a list of token lists, but X[{row}] is of type "
-                f"{type(sentence).__name__}"
-            )
-        for place, token in enumerate(sentence):
-            if not isinstance(token, str):
-                raise TypeError(
-                    f"tokens are strings, but X[{row}][{place}] is {token!r} of type "
-                    f"{type(token).__name__}; convert it, e.g. by str"
-                )
-    return X
 
 
 class BaseLanguageModel(BaseEstimator):
@@ -98,6 +35,7 @@ class BaseLanguageModel(BaseEstimator):
         "min_count": [Interval(Integral, 1, None, closed="left")],
         "score_unk": ["boolean"],
         "unk_token": [str],
+        "vocabulary": [None, "array-like"],
     }
 
     _n_starts = 1
@@ -108,21 +46,41 @@ class BaseLanguageModel(BaseEstimator):
         return tags
 
     def _set_vocabulary(self, X, weights):
-        """Choose the outcomes, the commonest first, each sentence by its weight."""
+        """Choose the outcomes, each sentence by its weight."""
         counts = {}
         for sentence, weight in zip(X, weights.tolist(), strict=True):
             for word in sentence:
                 counts[word] = counts.get(word, 0) + weight
-        special = [self.unk_token]
-        if self.mode == "sentence":
-            special.append(_END_TOKEN)
-        counts.pop(self.unk_token, None)
-        kept = [word for word, count in counts.items() if count >= self.min_count]
+        self._choose_outcomes(counts)
+
+    def _choose_outcomes(self, counts):
+        """Name the outcomes, the commonest first."""
+        special = self._special()
+        if self.vocabulary is not None:
+            words = dict.fromkeys(self.vocabulary)
+            self._name_outcomes([*special, *(w for w in words if w not in special)])
+            return
+        kept = [
+            word
+            for word, count in counts.items()
+            if count >= self.min_count and word != self.unk_token
+        ]
         # The order of the text breaks ties, so the ids depend neither on hashing nor on
         # whether a sentence is repeated or weighted.
         kept.sort(key=lambda word: -counts[word])
-        self.vocabulary_ = np.array(special + kept, dtype=object)
-        self._index = {word: i for i, word in enumerate(self.vocabulary_)}
+        self._name_outcomes([*special, *kept])
+
+    def _special(self):
+        """Outcomes that are no words of the text."""
+        if self.mode == "sentence":
+            return [self.unk_token, _END_TOKEN]
+        return [self.unk_token]
+
+    def _name_outcomes(self, words):
+        if wrong := [word for word in words if not isinstance(word, str)]:
+            raise TypeError(f"the words of a vocabulary are strings, got {wrong[0]!r}")
+        self.vocabulary_ = np.array(words, dtype=object)
+        self._index = {word: i for i, word in enumerate(words)}
 
     def _encode(self, X):
         """Turn sentences into events."""
@@ -131,19 +89,44 @@ class BaseLanguageModel(BaseEstimator):
         tokens = np.fromiter(
             (get(word, UNK) for word in chain.from_iterable(X)), np.int32, lengths.sum()
         )
-        before, first = -1, [len(tokens)]
+        return self._events_of_ids(tokens, lengths, marks=(END, len(self._index)))
+
+    def _events_of_ids(self, tokens, lengths, before=(), marks=(-3, -2)):
+        """Turn ids into events.
+
+        Parameters
+        ----------
+        tokens : ndarray of int32, shape (n_tokens,)
+            Ids of the words.
+        lengths : ndarray of int64, shape (n_sentences,)
+            Numbers of tokens of the sentences.
+        before : sequence of int, default=()
+            Ids of the tokens before a stream, the nearest last.
+        marks : tuple of int, default=(-3, -2)
+            Ids of the end and of the start of a sentence.
+
+        Returns
+        -------
+        Events
+        """
+        end, start = marks
+        n_samples, nothing, first = len(lengths), -1, [len(tokens)]
         if self.mode == "sentence":
             # The end symbol of each sentence comes after its last token.
-            tokens = np.insert(tokens, np.cumsum(lengths), np.int32(END))
+            tokens = np.insert(tokens, np.cumsum(lengths), np.int32(end))
             lengths = lengths + 1
-            before, first = len(self._index), lengths
+            nothing, first = start, lengths
         position = np.arange(len(tokens)) - np.repeat(np.cumsum(first) - first, first)
         history = np.empty((len(tokens), self._order - 1), np.int32)
         for k in range(self._order - 1):
             history[:, k] = np.roll(tokens, k + 1)
-            history[position <= k, k] = before
+            history[position <= k, k] = nothing
             history[position <= k - self._n_starts, k] = -1
-        sample = np.repeat(np.arange(len(X), dtype=np.int32), lengths)
+            # The first tokens of a stream may follow others.
+            for place in range(min(k + 1, len(tokens)) if len(before) else 0):
+                if k - place < len(before):
+                    history[place, k] = before[len(before) - 1 - (k - place)]
+        sample = np.repeat(np.arange(n_samples, dtype=np.int32), lengths)
         return Events(tokens, history, sample)
 
     def _check_training_data(self, X, sample_weight):
@@ -158,11 +141,11 @@ class BaseLanguageModel(BaseEstimator):
             )
         return X, weights[weights > 0]
 
-    def _check_tokens(self, X):
+    def _check_tokens(self, X, first_row=0):
         """Refuse the symbols that sentence mode adds by itself."""
         if self.mode != "sentence":
             return
-        for row, sentence in enumerate(X):
+        for row, sentence in enumerate(X, start=first_row):
             for token in (_START_TOKEN, _END_TOKEN):
                 if token in sentence:
                     raise ValueError(
@@ -301,7 +284,9 @@ class BaseLanguageModel(BaseEstimator):
             ``n_unknown`` of them unknown words, ``n_scored`` (all, or all but the
             unknown), ``n_zero`` of these with probability 0, ``zero_fraction``,
             ``perplexity`` and ``perplexity_without_zeros``, which is not comparable
-            with anything unless ``n_zero`` is 0.
+            with anything unless ``n_zero`` is 0; whatever ``score_unk`` says,
+            ``perplexity_with_unknown`` over all events, and
+            ``perplexity_without_unknown`` over the known ones.
 
         Examples
         --------
@@ -313,21 +298,123 @@ class BaseLanguageModel(BaseEstimator):
         dtype: float64
         """
         X = check_corpus(X, estimator=self)
-        log_prob, scored, events = self._log_prob(X)
+        table = self.token_scores(X)
+        every = table["log10_prob"].to_numpy() * np.log(10)
+        unknown = table["unknown"].to_numpy()
+        scored = table["scored"].to_numpy()
+        log_prob = every[scored]
         possible = log_prob[~np.isneginf(log_prob)]
         n_zero = len(log_prob) - len(possible)
         return pd.Series(
             {
                 "n_events": len(scored),
-                "n_unknown": (events.outcome == UNK).sum(),
+                "n_unknown": unknown.sum(),
                 "n_scored": len(log_prob),
                 "n_zero": n_zero,
                 "zero_fraction": n_zero / len(log_prob) if len(log_prob) else np.nan,
                 "perplexity": _perplexity(log_prob),
                 "perplexity_without_zeros": _perplexity(possible),
+                "perplexity_with_unknown": _perplexity(every),
+                "perplexity_without_unknown": _perplexity(every[~unknown]),
             },
             dtype=float,
         )
+
+    def token_scores(self, X):
+        """Logarithm to base 10 of the probability of each token.
+
+        Parameters
+        ----------
+        X : list of list of str
+            Sentences.
+
+        Returns
+        -------
+        table : DataFrame
+            One row per token, and in sentence mode per end of a sentence:
+            ``sentence``, ``token`` as it is in X, ``log10_prob``, ``unknown``, and
+            ``scored``, whether :meth:`score_samples` counts it.
+
+        Examples
+        --------
+        >>> from lpcfg_sk.language_model import KneserNeyLM
+        >>> X = [["the", "dog", "barks"], ["the", "cat", "purrs"]] * 20
+        >>> KneserNeyLM().fit(X).token_scores([["the", "bird"]]).round(2)
+           sentence token  log10_prob  unknown  scored
+        0         0   the       -0.50    False    True
+        1         0  bird       -2.64     True   False
+        """
+        X = check_corpus(X, estimator=self)
+        events, scored = self._events(X)
+        with np.errstate(divide="ignore"):
+            log10 = np.log10(self._probabilities(events.history, events.outcome))
+        end = [_END_TOKEN] if self.mode == "sentence" else []
+        return pd.DataFrame(
+            {
+                "sentence": events.sample,
+                "token": [str(t) for sentence in X for t in (*sentence, *end)],
+                "log10_prob": log10,
+                "unknown": events.outcome == UNK,
+                "scored": scored,
+            }
+        )
+
+    def sample(self, n=1, *, length=None, max_length=1000, random_state=None):
+        """Draw sentences from the model.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of sentences.
+        length : int, default=None
+            Number of tokens of each, which stream mode needs because nothing ends a
+            sentence there; in sentence mode they end by themselves where None.
+        max_length : int, default=1000
+            Longer sentences are cut off, and counted in one warning.
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness. The first sentences of a larger sample are those of a
+            smaller one.
+
+        Returns
+        -------
+        sentences : list of list of str
+            Unknown words are `unk_token`.
+
+        Examples
+        --------
+        >>> from lpcfg_sk.language_model import KneserNeyLM
+        >>> X = [["the", "dog", "barks"], ["the", "cat", "purrs"]] * 20
+        >>> model = KneserNeyLM(3, mode="sentence").fit(X)
+        >>> model.sample(2, random_state=0)
+        [['the', 'dog', 'barks'], ['the', 'cat', 'purrs']]
+        """
+        check_is_fitted(self)
+        if self.mode == "stream" and length is None:
+            raise ValueError("nothing ends a sentence in stream mode; give a length")
+        n_cut, sentences = 0, []
+        seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n)
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            tokens, ended = [], False
+            while not ended and len(tokens) < (
+                max_length if length is None else length
+            ):
+                p = self._distribution(self._histories([tokens]))[0]
+                if length is not None and self.mode == "sentence":
+                    p[END] = 0.0
+                outcome = rng.choice(len(p), p=p / p.sum())
+                ended = self.mode == "sentence" and outcome == END
+                if not ended:
+                    tokens.append(str(self.vocabulary_[outcome]))
+            n_cut += length is None and not ended
+            sentences.append(tokens)
+        if n_cut:
+            warnings.warn(
+                f"{n_cut} of {n} sentences were cut off at max_length={max_length}",
+                UserWarning,
+                stacklevel=2,
+            )
+        return sentences
 
     def predict_proba(self, X):
         """Distribution of the next token after each history.
@@ -346,6 +433,10 @@ class BaseLanguageModel(BaseEstimator):
         check_is_fitted(self)
         X = check_corpus(X, estimator=self)
         self._check_tokens(X)
+        return self._distribution(self._histories(X))
+
+    def _histories(self, X):
+        """Ids of the tokens before the next one, nearest first."""
         history = np.full((len(X), self._order - 1), -1, np.int32)
         for row, tokens in enumerate(X):
             if self.mode == "sentence":
@@ -353,7 +444,7 @@ class BaseLanguageModel(BaseEstimator):
                 history[row, first : first + self._n_starts] = len(self._index)
             for k, token in enumerate(tokens[::-1][: self._order - 1]):
                 history[row, k] = self._index.get(token, UNK)
-        return self._distribution(history)
+        return history
 
 
 def _perplexity(log_prob):

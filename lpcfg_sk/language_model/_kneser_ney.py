@@ -7,6 +7,9 @@ import numpy as np
 from lpcfg_sk._ragged import find_keys
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.language_model._base import BaseLanguageModel
+from lpcfg_sk.language_model._corpus import check_corpus
+from lpcfg_sk.language_model._counting import count_ngrams
+from lpcfg_sk.treebank import check_sample_weight
 
 
 class NGramTable:
@@ -17,20 +20,33 @@ class NGramTable:
     are sorted.
     """
 
-    def __init__(self, history_keys, keys, counts, n_outcomes, modified):
-        history = keys // n_outcomes
+    def __init__(self, history_keys, keys, proba, backoff, discounts, n_outcomes):
         self.history_keys = history_keys
         self.keys = keys
         self.outcome = keys % n_outcomes
-        self.discounts = _discounts(counts, modified)
-        discount = self.discounts[np.minimum(counts, 3).astype(np.int64) - 1]
+        self.discounts = discounts
+        self.proba = proba
+        self.backoff = backoff
+        history = keys // n_outcomes
+        self.offsets = np.searchsorted(history, np.arange(len(history_keys) + 1))
+
+    @classmethod
+    def from_counts(cls, history_keys, keys, counts, n_outcomes, modified, cutoff=1):
+        """Discount counts; n-grams below the cut-off give theirs to the order below."""
+        history = keys // n_outcomes
+        discounts = _discounts(counts, modified)
+        discount = discounts[np.minimum(counts, 3).astype(np.int64) - 1]
+        kept = counts >= cutoff
+        discount[~kept] = counts[~kept]
         total = np.bincount(history, weights=counts, minlength=len(history_keys))
         removed = np.bincount(history, weights=discount, minlength=len(history_keys))
-        self.proba = (counts - discount) / total[history]
+        proba = (counts - discount) / total[history]
         # A history without n-grams leaves everything to the order below.
-        self.backoff = np.ones(len(history_keys))
-        np.divide(removed, total, out=self.backoff, where=total > 0)
-        self.offsets = np.searchsorted(history, np.arange(len(history_keys) + 1))
+        backoff = np.ones(len(history_keys))
+        np.divide(removed, total, out=backoff, where=total > 0)
+        return cls(
+            history_keys, keys[kept], proba[kept], backoff, discounts, n_outcomes
+        )
 
 
 def _discounts(counts, modified):
@@ -82,6 +98,13 @@ class KneserNeyLM(BaseLanguageModel):
         contexts.
     unk_token : str, default="<unk>"
         Name of the unknown word; tokens of that name are unknown words too.
+    vocabulary : sequence of str, default=None
+        The words of the model, whatever their counts; all others are unknown. None
+        takes those of the text by `min_count`.
+    cutoffs : sequence of int, default=None
+        For bigrams, trigrams and so on the least count of an n-gram that is kept, for
+        lower orders of the distinct words before it. The others leave their share to
+        shorter histories. None keeps all.
 
     Attributes
     ----------
@@ -117,6 +140,7 @@ class KneserNeyLM(BaseLanguageModel):
         "order": [Interval(Integral, 1, 5, closed="both")],
         "discount": [StrOptions({"kn", "modified"})],
         "start_symbols": [StrOptions({"one", "full"})],
+        "cutoffs": [None, "array-like"],
     }
 
     def __init__(
@@ -129,6 +153,8 @@ class KneserNeyLM(BaseLanguageModel):
         min_count=2,
         score_unk=False,
         unk_token="<unk>",
+        vocabulary=None,
+        cutoffs=None,
     ):
         self.order = order
         self.discount = discount
@@ -137,6 +163,8 @@ class KneserNeyLM(BaseLanguageModel):
         self.min_count = min_count
         self.score_unk = score_unk
         self.unk_token = unk_token
+        self.vocabulary = vocabulary
+        self.cutoffs = cutoffs
 
     @property
     def _order(self):
@@ -152,8 +180,9 @@ class KneserNeyLM(BaseLanguageModel):
 
         Parameters
         ----------
-        X : list of list of str
-            Training sentences.
+        X : iterable of list of str
+            Training sentences: a list, an iterator that is read once, or a
+            :class:`SentenceFile`. Memory is that of the distinct n-grams.
         y : None
             Ignored.
         sample_weight : array-like of int, shape (n_sentences,), default=None
@@ -166,15 +195,17 @@ class KneserNeyLM(BaseLanguageModel):
         -------
         self
         """
-        X, weights = self._check_training_data(X, sample_weight)
-        if (weights != np.floor(weights)).any():
-            raise ValueError(
-                "KneserNeyLM takes whole numbers as sample_weight: its discounts "
-                "come from the number of n-grams seen once and twice"
-            )
-        self._set_vocabulary(X, weights)
-        events = self._encode(X)
-        self._levels = self._count(events, weights[events.sample])
+        weights = None
+        if sample_weight is not None:
+            X = check_corpus(X, estimator=self)
+            weights = check_sample_weight(sample_weight, X)
+            if (weights != np.floor(weights)).any():
+                raise ValueError(
+                    "KneserNeyLM takes whole numbers as sample_weight: its discounts "
+                    "come from the number of n-grams seen once and twice"
+                )
+        self._check_cutoffs()
+        self._levels = self._count(*count_ngrams(self, X, weights))
         self.discounts_ = [level.discounts for level in self._levels]
         return self
 
@@ -213,9 +244,29 @@ class KneserNeyLM(BaseLanguageModel):
                 started = history_keys[keys // n_outcomes] % base == n_outcomes
                 counts = np.where(started & (n > 1), counts, distinct)
                 keys, counts = keys[counts > 0], counts[counts > 0]
-            table = (history_keys, keys, counts)
-            levels.append(NGramTable(*table, n_outcomes, self.discount == "modified"))
+            levels.append(
+                NGramTable.from_counts(
+                    history_keys,
+                    keys,
+                    counts,
+                    n_outcomes,
+                    self.discount == "modified",
+                    1 if n == 1 or self.cutoffs is None else self.cutoffs[n - 2],
+                )
+            )
         return levels
+
+    def _check_cutoffs(self):
+        if self.cutoffs is None:
+            return
+        if len(self.cutoffs) != self.order - 1 or not all(
+            isinstance(cutoff, Integral) and cutoff >= 1 for cutoff in self.cutoffs
+        ):
+            raise ValueError(
+                f"cutoffs holds {self.order - 1} whole numbers from 1 on for order "
+                f"{self.order}, one for bigrams and each longer n-gram; got "
+                f"{self.cutoffs!r}"
+            )
 
     def _history_ids(self, history):
         """Id of each history at each level, -1 where it was not seen."""

@@ -4,6 +4,7 @@ import numpy as np
 
 import lpcfg_sk
 from lpcfg_sk._files import load_arrays, save_arrays
+from lpcfg_sk._html import figures_html
 from lpcfg_sk._kernels._lpcfg_trees import tree_values
 from lpcfg_sk._ragged import find_keys
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays, check_arrays, conjugate
@@ -575,6 +576,23 @@ class LPCFG:
             f"<LPCFG of {len(self.nonterminals)} nonterminals ({span}), "
             f"{len(self.arrays.rule_parent)} binary rules, {len(self.words)} words>"
         )
+
+    def _repr_html_(self):
+        states = self.arrays.n_states
+        most = sorted(self.m.items(), key=lambda item: -item[1])[:5]
+        figures = {
+            "nonterminals": len(self.nonterminals),
+            "latent states": int(states.sum()),
+            "most states": ", ".join(f"{name} {m}" for name, m in most),
+            "binary rules": len(self.arrays.rule_parent),
+            "lexical rules": len(self.arrays.lex_label),
+            "words": len(self.words),
+            "roots": ", ".join(
+                self.nonterminals[i] for i in self.arrays.root_label[:5].tolist()
+            ),
+            "probabilities": "yes" if self.is_probabilistic else "no (observable form)",
+        }
+        return figures_html("LPCFG", figures)
 
 
 def _restore(nonterminals, words, arrays, unknown_word):

@@ -34,12 +34,14 @@ from lpcfg_sk.metrics._scores import (
     parseval_scorer,
     perplexity,
 )
+from lpcfg_sk.metrics._tree_perplexity import TreePerplexity, tree_perplexity
 
 __all__ = [
     "BootstrapInterval",
     "BracketCounts",
     "PairedBootstrap",
     "ParsevalParameters",
+    "TreePerplexity",
     "bootstrap_ci",
     "bracket_counts",
     "f1_score",
@@ -53,6 +55,7 @@ __all__ = [
     "parseval_scorer",
     "parseval_summary",
     "perplexity",
+    "tree_perplexity",
 ]
 
 # Shared with other packages, but not public.

@@ -52,6 +52,14 @@ _TOTAL_BRACKETS = (
     " {gold_brackets:5d} {test_brackets:5d}  {cross_brackets:5d}"
 )
 _TOTAL_TAGS = "  {words:5d} {correct_tags:5d}   {tag_accuracy:6.2f}\n"
+_SUMMARY_COLUMNS = [
+    "n_valid",
+    "f1",
+    "precision",
+    "recall",
+    "complete_match",
+    "tag_accuracy",
+]
 _SUMMARY_LINES = (
     ("Number of sentence        = %6d", "n_sentences"),
     ("Number of Error sentence  = %6d", "n_error"),
@@ -281,7 +289,7 @@ def _check_frame(frame):
     return frame
 
 
-def parseval_summary(gold, predicted=None, params="collins"):
+def parseval_summary(gold, predicted=None, params="collins", *, detailed=False):
     """Totals of a comparison, over all sentences and over those up to a length.
 
     Parameters
@@ -292,24 +300,28 @@ def parseval_summary(gold, predicted=None, params="collins"):
         Predicted trees where `gold` is not a result.
     params : "collins", path-like, None or ParsevalParameters, default="collins"
         Settings, see :func:`parseval`.
+    detailed : bool, default=False
+        Whether to give all columns, instead of those that fit a line.
 
     Returns
     -------
     summary : DataFrame
         Rows ``all`` and ``len<=40`` (or what the settings have for 40); columns
-        ``n_sentences``, ``n_error``, ``n_skip``, ``n_valid``, ``recall``,
-        ``precision``, ``f1``, ``complete_match``, ``average_crossing``,
-        ``no_crossing``, ``two_or_less_crossing``, ``tag_accuracy`` (all but the
-        average in percent) and the sums of the columns of counts.
+        ``n_valid`` (sentences that count), and in percent, as EVALB has them, ``f1``,
+        ``precision``, ``recall``, ``complete_match`` and ``tag_accuracy``.
+
+        With `detailed` also ``n_sentences``, ``n_error``, ``n_skip``,
+        ``average_crossing``, ``no_crossing`` and ``two_or_less_crossing`` (in percent),
+        and the sums of the columns of counts.
 
     Examples
     --------
     >>> from lpcfg_sk.metrics import parseval_summary
     >>> trees = ["(S (NP (PRP I)) (VP (VBP am)))"]
-    >>> parseval_summary(trees, trees)[["n_valid", "f1", "complete_match"]]
-            n_valid     f1  complete_match
-    all           1  100.0           100.0
-    len<=40       1  100.0           100.0
+    >>> parseval_summary(trees, trees)
+             n_valid     f1  precision  recall  complete_match  tag_accuracy
+    all            1  100.0      100.0   100.0           100.0         100.0
+    len<=40        1  100.0      100.0   100.0           100.0         100.0
     """
     if predicted is None:
         frame = _check_frame(gold)
@@ -317,7 +329,8 @@ def parseval_summary(gold, predicted=None, params="collins"):
         frame = parseval(gold, predicted, params)
     totals = _both_totals(frame)
     rows = ["all", f"len<={frame.attrs['cutoff_len']}"]
-    return pd.DataFrame([totals["all"], totals["cutoff"]], index=rows)
+    summary = pd.DataFrame([totals["all"], totals["cutoff"]], index=rows)
+    return summary if detailed else summary[_SUMMARY_COLUMNS]
 
 
 def parseval_report(frame):

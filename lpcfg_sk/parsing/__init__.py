@@ -8,6 +8,12 @@ from lpcfg_sk.parsing._bracket_marginals import (
     flat_brackets,
 )
 from lpcfg_sk.parsing._chart_parser import BRACKET_PENALTY, ChartParser, assemble
+from lpcfg_sk.parsing._every_row import (
+    ON_FAILURE,
+    RowReport,
+    parse_every_row,
+)
+from lpcfg_sk.parsing._parser import Parser
 from lpcfg_sk.parsing._sentences import (
     chart_log_probs,
     chart_marginals,
@@ -16,14 +22,16 @@ from lpcfg_sk.parsing._sentences import (
     sentence_log_prob,
 )
 
-__all__ = ["marginals", "sentence_log_prob"]
+__all__ = ["Parser", "marginals", "sentence_log_prob"]
 
 # Shared with other packages, but not public.
 _shared = (
     BRACKET_PENALTY,
+    ON_FAILURE,
     BracketTable,
     Brackets,
     ChartParser,
+    RowReport,
     assemble,
     bracket_frame,
     bracket_tree,
@@ -31,4 +39,5 @@ _shared = (
     chart_marginals,
     flat_brackets,
     map_sentences,
+    parse_every_row,
 )

@@ -1,6 +1,5 @@
 """The parser: from sentences to trees, flat ones where there is no parse."""
 
-import warnings
 from functools import cached_property
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._decode import subtree_sizes
 from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.parsing._bracket_marginals import (
     BracketTable,
@@ -22,6 +22,9 @@ from lpcfg_sk.parsing._pruning import ChartPruner
 from lpcfg_sk.parsing._sentences import SentenceCharts, map_sentences
 from lpcfg_sk.parsing._tags import TagBackoff
 from lpcfg_sk.treebank import BARE, encode_label, unbinarize
+
+#: Thresholds of the charts of a sentence whose own chart does not fit, in turn.
+COARSER = (3e-4, 3e-3, 3e-2)
 
 #: λ of minimum-Bayes-risk decoding: about half of the expected F1.
 BRACKET_PENALTY = 0.43
@@ -66,6 +69,8 @@ class ChartParser:
         self.bracket_penalty = bracket_penalty
         self.signed = grammar.arrays.is_signed
         self.decoder = choose_decoder(self.signed, decoder)
+        self.prune = prune
+        self.max_memory = max_memory
         pruner = ChartPruner(
             coarse if prune else grammar,
             prune,
@@ -77,6 +82,20 @@ class ChartParser:
         self.prunes_itself = bool(prune) and grammar is coarse
         self.labels = pruner.grammar.nonterminals
         self.brackets = BracketTable.from_labels(self.labels, binarized)
+
+    def coarser(self):
+        """Yield functions like :meth:`predict` over ever smaller charts."""
+        for threshold in COARSER:
+            if self.coarse is not None and threshold > (self.prune or 0.0):
+                yield ChartParser(
+                    self.grammar,
+                    self.coarse,
+                    binarized=self.binarized,
+                    decoder=self.decoder,
+                    prune=threshold,
+                    bracket_penalty=self.bracket_penalty,
+                    max_memory=self.max_memory,
+                ).predict
 
     @cached_property
     def _single_model(self):
@@ -98,6 +117,7 @@ class ChartParser:
         quick=False,
         precise=False,
         strict_tags=False,
+        lenient=False,
     ):
         """Return the charts of a treebank's sentences.
 
@@ -116,6 +136,9 @@ class ChartParser:
         strict_tags : bool, default=False
             Whether trees with other tags than the given ones only serve sentences
             that have no tree without them.
+        lenient : bool, default=False
+            Whether sentences whose chart takes too much memory have no trees, instead
+            of raising.
 
         Returns
         -------
@@ -131,24 +154,45 @@ class ChartParser:
             tag_backoff=self._tag_backoff if np.any(treebank.tag >= 0) else None,
             precise=precise,
             strict_tags=strict_tags,
+            lenient=lenient,
         )
         if charts.n_unknown_tags:
             one = charts.n_unknown_tags == 1
-            warnings.warn(
+            warn_caller(
                 f"{charts.n_unknown_tags} given {'tag was' if one else 'tags were'} "
                 f"never seen in training and {'is' if one else 'are'} ignored",
                 TreebankWarning,
-                stacklevel=3,
             )
         return charts
 
-    def predict(self, treebank, *, n_jobs=None):
+    def pruned_charts(self, treebank, *, n_jobs=None):
+        """Prune the charts of all sentences as :meth:`predict` does.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        pruned : list of PrunedChart
+            For :meth:`predict` of this parser, or of one with the same coarse grammar
+            and threshold.
+        """
+        charts = self.charts(treebank)
+        return map_sentences(charts.pruned, charts.treebank, n_jobs=n_jobs)
+
+    def predict(self, treebank, *, pruned=None, n_jobs=None):
         """Parse all sentences.
 
         Parameters
         ----------
         treebank : Treebank
             Sentences; their trees are ignored.
+        pruned : list of PrunedChart, default=None
+            Result of :meth:`prune`, where the sentences are parsed repeatedly.
         n_jobs : int, default=None
             Number of threads.
 
@@ -161,8 +205,11 @@ class ChartParser:
         """
         charts = self.charts(treebank, quick=self.decoder in ("mbr", "max-marginal"))
         parse = self._brackets_of_row if self.decoder == "mbr" else self._items_of_row
+        known = [None] * len(charts.treebank) if pruned is None else pruned
         rows = map_sentences(
-            lambda row: parse(charts, row), charts.treebank, n_jobs=n_jobs
+            lambda row: parse(charts, row, pruned=known[row]),
+            charts.treebank,
+            n_jobs=n_jobs,
         )
         failed = [row for row, (_, ok) in enumerate(rows) if not ok]
         nodes = [nodes for nodes, _ in rows]
@@ -174,6 +221,27 @@ class ChartParser:
         trees = assemble(charts.treebank, names, nodes, binarized=self.binarized)
         trees = unbinarize(trees) if self.binarized else trees
         return self._with_given_tags(trees, charts.tags), failed
+
+    def flat_trees(self, treebank):
+        """Give all sentences flat trees, for which no chart is needed.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences, none of them empty.
+
+        Returns
+        -------
+        trees : Treebank
+            The likeliest root over the likeliest tags of the words.
+        """
+        charts = self.charts(treebank)
+        nodes = [
+            flat_brackets(self.brackets, *charts.last_resort(row))
+            for row in range(len(treebank))
+        ]
+        trees = assemble(charts.treebank, self._names, nodes, binarized=False)
+        return self._with_given_tags(trees, charts.tags)
 
     def _with_given_tags(self, trees, tags):
         """Give pre-terminals the tags that came with their words.
@@ -205,8 +273,8 @@ class ChartParser:
             return self._names
         return [BARE if name is None else encode_label([name]) for name in self._names]
 
-    def _items_of_row(self, charts, row):
-        chart = charts.chart(row)
+    def _items_of_row(self, charts, row, *, pruned=None):
+        chart = charts.chart(row, pruned=pruned)
         tree = None
         if chart is not None and chart.usable:
             tree = TREE_DECODERS[self.decoder](self.model, chart)
@@ -216,8 +284,8 @@ class ChartParser:
             return nodes, False
         return item_nodes(chart, *tree), True
 
-    def _brackets_of_row(self, charts, row):
-        brackets = self.bracket_marginals(charts, row)
+    def _brackets_of_row(self, charts, row, *, pruned=None):
+        brackets = self.bracket_marginals(charts, row, pruned=pruned)
         if brackets is None:
             return flat_brackets(self.brackets, *charts.last_resort(row)), False
         return bracket_tree(self.brackets, brackets, self.bracket_penalty), True
@@ -264,13 +332,15 @@ class ChartParser:
             brackets.tag_weight[words, ids[tags[words]]] = 1.0
         return brackets
 
-    def span_marginals(self, treebank, *, n_jobs=None):
+    def span_marginals(self, treebank, *, lenient=False, n_jobs=None):
         """Marginals of the original brackets and tags, as DataFrames.
 
         Parameters
         ----------
         treebank : Treebank
             Sentences.
+        lenient : bool, default=False
+            As in :meth:`charts`.
         n_jobs : int, default=None
             Number of threads.
 
@@ -280,14 +350,14 @@ class ChartParser:
             One per sentence, with the columns label, start, end, marginal and tag;
             without rows for a sentence that has no parse.
         """
-        charts = self.charts(treebank, precise=True)
+        charts = self.charts(treebank, precise=True, lenient=lenient)
 
         def frame(row):
             return bracket_frame(self.brackets, self.bracket_marginals(charts, row))
 
-        return map_sentences(frame, charts.treebank, n_jobs=n_jobs)
+        return charts.map_rows(frame, n_jobs=n_jobs)
 
-    def parse_kbest(self, treebank, k, *, n_jobs=None):
+    def parse_kbest(self, treebank, k, *, lenient=False, n_jobs=None):
         """Find the k best trees of each sentence.
 
         Parameters
@@ -296,6 +366,8 @@ class ChartParser:
             Sentences.
         k : int
             Number of trees.
+        lenient : bool, default=False
+            As in :meth:`charts`.
         n_jobs : int, default=None
             Number of threads.
 
@@ -305,7 +377,7 @@ class ChartParser:
             Trees of each sentence with their scores, the best first; none for a
             sentence without a parse.
         """
-        charts = self.charts(treebank, strict_tags=True)
+        charts = self.charts(treebank, strict_tags=True, lenient=lenient)
 
         def parses(row):
             chart = charts.chart(row)
@@ -315,7 +387,7 @@ class ChartParser:
             trees = zip(items, parents, strict=True)
             return scores.tolist(), [item_nodes(chart, *tree) for tree in trees]
 
-        rows = map_sentences(parses, charts.treebank, n_jobs=n_jobs)
+        rows = charts.map_rows(parses, n_jobs=n_jobs)
         counts = [len(scores) for scores, _ in rows]
         copies = charts.treebank[np.repeat(np.arange(len(rows)), counts)]
         nodes = [tree for _, trees in rows for tree in trees]

@@ -278,6 +278,10 @@ class ChartPruner:
         per_span = 28 * len(tables.wide_label) + 8 * self._stride + 64
         per_word = 16 * len(self._root) + 40 * len(tables.pi.prob)
         self.check_memory(span_count(n) * per_span + n * per_word, n, name)
+        return self._lexical_values(tokens)
+
+    def _lexical_values(self, tokens):
+        n = len(tokens.word)
         leaf = np.zeros((n, len(self._root)))
         as_unknown = np.zeros(n, dtype=np.bool_)
         fill_tags(tokens, self._lexicon, leaf, as_unknown)
@@ -301,7 +305,7 @@ class ChartPruner:
         leaves : ndarray of int32
             The likeliest label over each word.
         """
-        leaf, _ = self._leaves(tokens)
+        leaf, _ = self._lexical_values(tokens)
         likeliest = np.argmax(leaf * self.tables.tag_prior, axis=1)
         root = np.zeros_like(self._root)
         root[self.tables.wide_label] = self._root[self.tables.wide_label]

@@ -1,13 +1,12 @@
 """Charts of all sentences of a treebank, their probabilities and marginals."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._coarse_inside import Tokens
 from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning
 from lpcfg_sk.parsing._charts import ChartModel
 from lpcfg_sk.parsing._pruning import ChartPruner
@@ -28,7 +27,7 @@ def map_sentences(func, treebank, *, n_jobs=None):
     func : callable
         Called with a row number.
     treebank : Treebank
-        Sentences, none of them empty.
+        Sentences.
     n_jobs : int, default=None
         As in joblib.
 
@@ -36,15 +35,11 @@ def map_sentences(func, treebank, *, n_jobs=None):
     -------
     list
     """
-    lengths = treebank.lengths
-    if len(lengths) and lengths.min() == 0:
-        row = int(np.argmin(lengths))
-        raise ValueError(f"row {row} is an empty sentence; leave it out")
 
     def run(begin, end):
         return [func(row) for row in range(begin, end)]
 
-    chunks = cut_by_work(lengths.astype(float) ** 3, _CHUNK_WORK)
+    chunks = cut_by_work(treebank.lengths.astype(float) ** 3, _CHUNK_WORK)
     parts = map_chunks(run, chunks, n_jobs=n_jobs)
     return [result for part in parts for result in part]
 
@@ -77,6 +72,9 @@ class SentenceCharts:
     strict_tags : bool, default=False
         Whether labels of other tags are only open to a sentence that has no tree
         without them.
+    lenient : bool, default=False
+        Whether a sentence whose chart takes too much memory counts as one without a
+        parse, with a warning.
 
     Attributes
     ----------
@@ -97,6 +95,7 @@ class SentenceCharts:
         tag_backoff=None,
         precise=False,
         strict_tags=False,
+        lenient=False,
     ):
         self.model = model
         self.exact = model if exact is None else exact
@@ -104,6 +103,8 @@ class SentenceCharts:
         self.open_class = open_class
         self.precise = precise
         self.strict_tags = strict_tags
+        self.lenient = lenient
+        self._imprecise, self._unfit = {}, {}
         self.treebank = treebank.unparsed()
         self._words = model.grammar.encode(self.treebank)[1]
         self._coarse_words = (
@@ -133,13 +134,17 @@ class SentenceCharts:
 
     def pruned(self, row):
         """Return the pruned chart of a row."""
+        return self._first_that_fits(row, lambda pruned: pruned)
+
+    def _first_that_fits(self, row, use):
+        """Return ``use(pruned chart)`` for the lowest threshold whose chart fits."""
         threshold = self.model.pruner.threshold
         if self.precise and threshold:
             try:
-                return self._pruned(row, threshold * _PRECISE)
+                return use(self._pruned(row, threshold * _PRECISE))
             except ChartMemoryError as error:
-                self._warn_imprecise(error)
-        return self._pruned(row, threshold)
+                self._imprecise[row] = error
+        return use(self._pruned(row, threshold))
 
     def _pruned(self, row, threshold):
         tokens, name = self._coarse(row), f"row {row}"
@@ -150,13 +155,48 @@ class SentenceCharts:
                 return pruned
         return self.model.pruner.chart(tokens, name, threshold)
 
-    def _warn_imprecise(self, error):
-        warnings.warn(
-            f"{error}; its probabilities are therefore computed with "
-            f"prune={self.model.pruner.threshold}, and may be off by several percent",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    def map_rows(self, func, *, n_jobs=None):
+        """Return ``[func(row) for each row]``, in parallel threads.
+
+        Parameters
+        ----------
+        func : callable
+            Called with a row number.
+        n_jobs : int, default=None
+            As in joblib.
+
+        Returns
+        -------
+        list
+
+        Warns
+        -----
+        RuntimeWarning
+            If charts took too much memory: once for all rows.
+        """
+        results = map_sentences(func, self.treebank, n_jobs=n_jobs)
+        self.warn_of_memory()
+        return results
+
+    def warn_of_memory(self):
+        """Issue one warning about all charts so far that took too much memory."""
+        n_rows = len(self.treebank)
+        for rows, what in (
+            (
+                self._imprecise.keys() - self._unfit.keys(),
+                "probabilities are therefore computed with "
+                f"prune={self.model.pruner.threshold}, and may be off by several "
+                "percent",
+            ),
+            (self._unfit.keys(), "they have no answer"),
+        ):
+            if rows:
+                error = {**self._imprecise, **self._unfit}[min(rows)]
+                warn_caller(
+                    f"the charts of {len(rows)} of {n_rows} sentences do not fit; "
+                    f"{what}. The first: {error}",
+                    RuntimeWarning,
+                )
 
     def live_items(self, row):
         """Return the items of a row under the pruner, None without a parse."""
@@ -168,15 +208,20 @@ class SentenceCharts:
 
     def chart(self, row, *, pruned=None, outside=True):
         """Return the filled chart of a row, None where it has no parse."""
-        threshold = self.model.pruner.threshold
-        if pruned is not None or not (self.precise and threshold):
-            pruned = self.pruned(row) if pruned is None else pruned
+        begin, end = self.treebank.token_offsets[row : row + 2]
+        if begin == end:
+            return None
+        if pruned is not None:
             return self._filled(row, pruned, outside)
         try:
-            return self._filled(row, self._pruned(row, threshold * _PRECISE), outside)
+            return self._first_that_fits(
+                row, lambda pruned: self._filled(row, pruned, outside)
+            )
         except ChartMemoryError as error:
-            self._warn_imprecise(error)
-        return self._filled(row, self._pruned(row, threshold), outside)
+            if not self.lenient:
+                raise
+            self._unfit[row] = error
+            return None
 
     def _filled(self, row, pruned, outside):
         if pruned.forest is None or (pruned.as_unknown.any() and not self.open_class):
@@ -237,7 +282,7 @@ def chart_log_probs(charts, *, n_jobs=None):
         chart = charts.chart(row, outside=False)
         return -np.inf if chart is None else chart.log_prob
 
-    rows = map_sentences(log_prob, charts.treebank, n_jobs=n_jobs)
+    rows = charts.map_rows(log_prob, n_jobs=n_jobs)
     return np.array(rows, dtype=np.float64)
 
 
@@ -302,15 +347,14 @@ def chart_marginals(charts, *, normalize=False, n_jobs=None):
         forest = chart.forest
         return item_frame(chart.n, forest.item_span, names[forest.item_label], values)
 
-    frames = map_sentences(frame, charts.treebank, n_jobs=n_jobs)
+    frames = charts.map_rows(frame, n_jobs=n_jobs)
     undefined = [row for row, found in enumerate(frames) if found is None]
     if undefined:
-        warnings.warn(
+        warn_caller(
             f"{len(undefined)} of {len(frames)} sentences have the value zero, by "
             "which marginals cannot be divided; their tables are empty (the "
             f"first is row {undefined[0]})",
             ParseFailureWarning,
-            stacklevel=3,
         )
     return [empty() if found is None else found for found in frames]
 

@@ -22,7 +22,14 @@ from lpcfg_sk.cfg import MarginEMPCFG
 from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.features import InsideFeatures, OutsideFeatures, Productions
-from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM, NGramTable
+from lpcfg_sk.language_model import (
+    AggregateMarkovLM,
+    InterpolatedLM,
+    KneserNeyLM,
+    NGramTable,
+)
+from lpcfg_sk.model_selection import LatentStateSearchCV
+from lpcfg_sk.parsing import Parser
 from lpcfg_sk.persistence._consistency import check_estimator
 from lpcfg_sk.persistence._values import make_value, value_state
 from lpcfg_sk.pivot import PivotLPCFG
@@ -38,7 +45,9 @@ _ESTIMATORS = (
     CPCompressor,
     EMLPCFG,
     InsideFeatures,
+    InterpolatedLM,
     KneserNeyLM,
+    LatentStateSearchCV,
     MarginEMPCFG,
     OutsideFeatures,
     PCFG,
@@ -328,7 +337,7 @@ class _Encoder:
         if stored is not None:
             name, state = stored
             return {_MARK: "value", "of": name, "state": self.encode(state, where)}
-        if type(value) is Pipeline:
+        if type(value) in (Parser, Pipeline):
             return self._pipeline(value)
         cls = type(value)
         if cls not in _NAMES:
@@ -425,7 +434,9 @@ class _Decoder:
             isinstance(s, BaseEstimator) or s == "passthrough" for _, s in steps
         ):
             raise ValueError("a step of the pipeline is no estimator")
-        return Pipeline(steps, verbose=bool(data["verbose"]))
+        # Files do not tell a Parser from a Pipeline, which older releases wrote.
+        parses = bool(steps) and hasattr(steps[-1][1], "span_marginals")
+        return (Parser if parses else Pipeline)(steps, verbose=bool(data["verbose"]))
 
     def _object(self, data):
         name = data["of"]

@@ -24,7 +24,12 @@ from sklearn.base import BaseEstimator
 
 from lpcfg_sk.automata import WTA
 from lpcfg_sk.cfg import CFG
-from lpcfg_sk.language_model import KneserNeyLM, NGramTable
+from lpcfg_sk.language_model import (
+    AggregateMarkovLM,
+    InterpolatedLM,
+    KneserNeyLM,
+    NGramTable,
+)
 from lpcfg_sk.lpcfg import LPCFG
 
 
@@ -45,6 +50,8 @@ def check_estimator(estimator):
             )
     if isinstance(estimator, KneserNeyLM) and not _levels(estimator):
         raise ValueError("the tables of n-grams do not fit the vocabulary")
+    if isinstance(estimator, InterpolatedLM) and not _members(estimator):
+        raise ValueError("the models of a mixture have different vocabularies")
     if isinstance(estimator, NGramTable) and not _is_table(estimator):
         raise ValueError("a table of n-grams holds rising keys and probabilities")
     fitted = any(n.endswith("_") and not n.startswith("_") for n in state)
@@ -112,7 +119,7 @@ def _word_ids(state):
     if index is None:
         return True
     # The unknown word comes first, the end of the sentence second.
-    least = 1 + (state["mode"] == "sentence")
+    least = 1 + (state.get("mode") == "sentence")
     return (
         vocabulary.ndim == 1
         and len(vocabulary) >= least
@@ -135,6 +142,20 @@ def _states_of_words(state):
         and _is_distribution(state["pi_"], (m,))
         and _is_distribution(state["unigram_"], (n,))
         and state["r_"].dtype == state["s_"].dtype
+    )
+
+
+def _members(mixture):
+    """Whether a mixture has one weight and the vocabulary for each of its models."""
+    members = getattr(mixture, "estimators_", None)
+    if members is None:
+        return True
+    words = mixture.vocabulary_
+    return _is_floats(mixture.weights_, (len(members),)) and all(
+        isinstance(model, AggregateMarkovLM | KneserNeyLM)
+        and model.mode == mixture.mode
+        and np.array_equal(model.vocabulary_, words)
+        for model in members
     )
 
 
@@ -177,8 +198,24 @@ def _is_table(level):
         and (int(bounds[0]), int(bounds[-1])) == (0, n_keys)
         and bool((bounds[1:] >= bounds[:-1]).all())
         and _is_floats(level.discounts, (3,))
-        and _is_distribution(level.proba, (n_keys,))
-        and _is_distribution(level.backoff, (n_histories,))
+        and _are_shares(level, n_keys, n_histories)
+    )
+
+
+def _are_shares(level, n_keys, n_histories):
+    """Whether n-grams and histories have probabilities, as the smoothing has them."""
+    proba, backoff = level.proba, level.backoff
+    if level.discounts.any():
+        return _is_distribution(proba, (n_keys,)) and _is_distribution(
+            backoff, (n_histories,)
+        )
+    # Without discounts a table comes from an ARPA file. Other smoothings than
+    # Kneser-Ney can list an n-gram with less than its share of the shorter history,
+    # and have weights above one.
+    return (
+        _is_floats(proba, (n_keys,))
+        and _is_floats(backoff, (n_histories,))
+        and bool((proba <= 1 + 1e-6).all() and (backoff >= 0).all())
     )
 
 

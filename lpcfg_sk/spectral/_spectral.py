@@ -17,9 +17,15 @@ from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import coarse_pcfg, requested_states
 from lpcfg_sk.parsing import chart_log_probs
 from lpcfg_sk.spectral._decomposition import decompose, project
+from lpcfg_sk.spectral._family import DecomposedCorpus
 from lpcfg_sk.spectral._moments import corpus_moments, solve
 from lpcfg_sk.spectral._node_features import SIDES, NodeFeatures
+from lpcfg_sk.spectral._samples import draw_samples
+from lpcfg_sk.spectral._state_numbers import STATE_RULES, numerical_rank, state_number
 from lpcfg_sk.treebank import check_treebank, count_rules, weighted_trees
+
+#: Singular vectors to compute where their values choose the number of states.
+_M_MAX = 16
 
 
 class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
@@ -35,11 +41,12 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
 
     Parameters
     ----------
-    m : int, dict or callable, default=8
+    m : int, dict, callable or "singular_values", default=8
         Number of latent states of each nonterminal: one number, a mapping of
-        nonterminals to numbers (1 for those not named), or
-        ``m(nonterminal, count) -> int``. It is cut to the numerical rank of Ω^a; a
-        nonterminal that occurs only at roots has one state.
+        nonterminals to numbers (1 for those not named),
+        ``m(nonterminal, count) -> int``, or "singular_values", which reads it off
+        the singular values of Ω^a by `state_rule`. It is cut to the numerical rank of
+        Ω^a; a nonterminal that occurs only at roots has one state.
     scaling : float, default=5.0
         Feature i is multiplied by √(M / (count_i + scaling)) before the singular
         value decomposition, which brings rare and frequent features to the same
@@ -58,15 +65,38 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
         Singular values below this fraction of the largest one count as zero.
     svd_solver : {"arpack", "randomized"}, default="arpack"
         How the decompositions of frequent nonterminals are computed.
-    node_sampling : {"all", "one"}, default="all"
+    ridge : float, default=0.0
+        Regularisation of the inverse of Σ^a, as a fraction of its largest singular
+        value: with ρ that product, Σ(Σ² + ρ²)⁻¹ takes the place of Σ⁻¹, which damps
+        directions with small singular values.
+    node_sampling : {"all", "one", "one-by-size"}, default="all"
         Use all nodes of all trees, or one node of each tree, drawn at random, as
         the theory of [1]_ assumes. The latter is for study: it throws most of the
-        data away, and where trees differ in size it is biased, because it weights
+        data away, and where trees differ in size "one" is biased, because it weights
         a node by one over the size of its tree, which makes inside and outside
-        trees dependent given the latent state.
+        trees dependent given the latent state. "one-by-size" gives the drawn node the
+        weight of all nodes of its tree, which removes that bias.
+    split_samples : bool, default=False
+        Whether the singular vectors (figure 8) and the moments (figure 7) come from
+        independent samples, a random half of the trees each, as the theory assumes.
+        Rules that only the first half has get parameters of zero.
     m_max : int, default=None
         Number of singular vectors to compute, where that is more than `m`. With
-        `memory`, a search over ``m`` up to `m_max` computes them once.
+        `memory`, a search over ``m`` up to `m_max` computes them once. With
+        ``m="singular_values"`` the largest number of states, 16 where None.
+    state_rule : {"energy", "gap", "ramp"}, default="energy"
+        How ``m="singular_values"`` chooses, given the singular values σ₁ ≥ … ≥ σ_K of
+        Ω^a, K at most `m_max`, and t the `state_threshold`.
+
+        - "energy": the least k with σ₁² + … + σ_k² ≥ t (σ₁² + … + σ_K²);
+        - "gap": the k with the largest σ_k / σ_{k+1}, or K where that is below t or
+          where Ω^a has a lower rank than `m_max`;
+        - "ramp": the number of σ_i > t σ₁, but at most
+          1 + (m_max − 1) min(1, max(0, (n − 50) / 450)), rounded, for a nonterminal
+          with n nodes.
+    state_threshold : float, default=None
+        The parameter t of `state_rule`; where None, 0.95 for "energy", 3 for "gap" and
+        0.01 for "ramp".
     memory : str or joblib.Memory, default=None
         Where to keep decompositions. A later fit on the same treebank (with the
         same features, weights and scaling) that needs no more vectors takes the
@@ -81,13 +111,18 @@ default="auto"
         smaller are left out, see "Pruning" in the user guide. None (or 0) for full
         charts, which is exact and slow.
     max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take.
+        Most bytes that the chart of one sentence may take. A sentence that needs more
+        is parsed with ``prune`` raised to 3e-4, 3e-3 and 3e-2 in turn.
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence without a parse, or whose coarsest
+        chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
+        it without a tree.
     n_jobs : int, default=None
         Number of jobs, as in joblib. The result does not depend on it.
     verbose : int, default=0
         Whether to report the steps (on standard error).
     random_state : int, RandomState or None, default=None
-        For ``svd_solver="randomized"`` and ``node_sampling="one"``.
+        For ``svd_solver="randomized"``, drawn nodes and split samples.
 
     Attributes
     ----------
@@ -149,15 +184,19 @@ default="auto"
 
     _parameter_constraints: dict = {
         **BaseLPCFG._parameter_constraints,
-        "m": N_STATES,
+        "m": [*N_STATES, StrOptions({"singular_values"})],
         "scaling": [None, Interval(Real, 0, None, closed="left")],
         "smoothing": [None, Interval(Real, 0, None, closed="left")],
         "lexical_smoothing": [None, Interval(Real, 0, None, closed="left")],
         "lexicon_alpha": [Interval(Real, 0, None, closed="left")],
         "rank_tol": [Interval(Real, 0, 1, closed="left")],
         "svd_solver": [StrOptions({"arpack", "randomized"})],
-        "node_sampling": [StrOptions({"all", "one"})],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "node_sampling": [StrOptions({"all", "one", "one-by-size"})],
+        "split_samples": ["boolean"],
         "m_max": [None, Interval(Integral, 1, None, closed="left")],
+        "state_rule": [StrOptions(set(STATE_RULES))],
+        "state_threshold": [None, Interval(Real, 0, None, closed="neither")],
         "memory": [None, str, Memory],
         "random_state": ["random_state"],
     }
@@ -175,12 +214,17 @@ default="auto"
         lexicon_alpha=1.0,
         rank_tol=1e-6,
         svd_solver="arpack",
+        ridge=0.0,
         node_sampling="all",
+        split_samples=False,
         m_max=None,
+        state_rule="energy",
+        state_threshold=None,
         memory=None,
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
+        on_failure="flat",
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -189,6 +233,7 @@ default="auto"
             decoder=decoder,
             prune=prune,
             max_memory=max_memory,
+            on_failure=on_failure,
             n_jobs=n_jobs,
             verbose=verbose,
         )
@@ -199,8 +244,12 @@ default="auto"
         self.lexicon_alpha = lexicon_alpha
         self.rank_tol = rank_tol
         self.svd_solver = svd_solver
+        self.ridge = ridge
         self.node_sampling = node_sampling
+        self.split_samples = split_samples
         self.m_max = m_max
+        self.state_rule = state_rule
+        self.state_threshold = state_threshold
         self.memory = memory
         self.random_state = random_state
 
@@ -223,28 +272,72 @@ default="auto"
         -------
         self : object
         """
+        corpus = self._decompose_corpus(X, sample_weight, self.m_max or 1)
+        n_states = self._numbers_of_states(corpus)
+        self._say(
+            f"{len(n_states)} nonterminals, {n_states.max()} states at most, "
+            f"{n_states.mean():.1f} each"
+        )
+        moments = corpus_moments(
+            *corpus[:4], n_states, ridge=self.ridge, n_jobs=self.n_jobs
+        )
+        coarse = coarse_pcfg(corpus.rules, alpha=self.lexicon_alpha)
+        return self._set_solution(corpus, n_states, moments, coarse)
+
+    def _decompose_corpus(self, X, sample_weight, n_vectors):
+        """Find the rules of X, and at least `n_vectors` singular vectors (figure 8)."""
         X, weight = weighted_trees(X, sample_weight, self, blocks=SIDES)
         random_state = check_random_state(self.random_state)
-        columns = (weight,)
-        if self.node_sampling == "one":
-            columns = (weight, _draw_nodes(X, random_state))
+        first, second = draw_samples(
+            X,
+            weight,
+            nodes=self.node_sampling,
+            split=self.split_samples,
+            random_state=random_state,
+        )
         rules = count_rules(X, weight, estimator=self, n_jobs=self.n_jobs)
         # The features of a corpus of several chunks go to files.
         with Spool(on_disk=len(X.chunk_offsets) > 2) as spool:
             nodes = NodeFeatures.from_corpus(
-                X, columns, rules, spool, estimator=self, n_jobs=self.n_jobs
+                X, first, rules, spool, estimator=self, n_jobs=self.n_jobs
             )
-            wanted = requested_states(self.m, rules.nonterminals, nodes.label_count)
-            wanted = np.where(rules.occurs_below, wanted, 1)
-            n_vectors = np.maximum(wanted, self.m_max or 1)
-            n_vectors = np.where(rules.occurs_below, n_vectors, 1)
+            wanted = self._wanted(rules, nodes.label_count)
+            n_vectors = np.where(rules.occurs_below, np.maximum(wanted, n_vectors), 1)
             projections = self._decompose(nodes, n_vectors, random_state)
-        ranks = [_rank(p.singular_values, self.rank_tol) for p in projections]
-        m = np.clip(ranks, 1, wanted)
-        self._say(
-            f"{len(m)} nonterminals, {m.max()} states at most, {m.mean():.1f} each"
+        ranks = [numerical_rank(p.singular_values, self.rank_tol) for p in projections]
+        return DecomposedCorpus(
+            X,
+            second,
+            rules,
+            projections,
+            wanted,
+            np.clip(ranks, 1, n_vectors),
+            nodes.label_count,
+            tuple(map(len, nodes.feature_counts)),
         )
-        moments = corpus_moments(X, columns, rules, projections, m, n_jobs=self.n_jobs)
+
+    def _wanted(self, rules, counts):
+        """Return the largest number of states that `m` can mean, by nonterminal."""
+        if self.m == "singular_values":
+            return np.full(len(counts), self.m_max or _M_MAX)
+        return requested_states(self.m, rules.nonterminals, counts)
+
+    def _numbers_of_states(self, corpus):
+        """Return the number of states of each nonterminal."""
+        wanted = corpus.wanted
+        if self.m == "singular_values":
+            columns = zip(corpus.projections, corpus.label_count, wanted, strict=True)
+            wanted = [
+                state_number(
+                    p.singular_values, n, k, self.state_rule, self.state_threshold
+                )
+                for p, n, k in columns
+            ]
+        return np.minimum(corpus.ranks, wanted)
+
+    def _set_solution(self, corpus, n_states, moments, coarse, **known):
+        """Solve for the grammar (figure 7, step 3), and set what was learnt."""
+        rules = corpus.rules
         self._say(f"{rules.n_rules} rules, {moments.rule_third.size} parameters")
         grammar = solve(
             rules,
@@ -252,18 +345,17 @@ default="auto"
             smoothing=self.smoothing,
             lexical_smoothing=self.lexical_smoothing,
             alpha=self.lexicon_alpha,
+            **known,
         )
-        self._set_model(grammar, coarse_pcfg(rules, alpha=self.lexicon_alpha), rules)
+        self._set_model(grammar, coarse, rules)
         names = rules.nonterminals
-        self.m_ = dict(zip(names, m.tolist(), strict=True))
-        self.counts_ = dict(zip(names, nodes.label_count.tolist(), strict=True))
-        self.projections_ = dict(zip(names, projections, strict=True))
+        self.m_ = dict(zip(names, n_states.tolist(), strict=True))
+        self.counts_ = dict(zip(names, corpus.label_count.tolist(), strict=True))
+        self.projections_ = dict(zip(names, corpus.projections, strict=True))
         self.singular_values_ = {
             a: p.singular_values for a, p in self.projections_.items()
         }
-        self.n_inside_features_, self.n_outside_features_ = map(
-            len, nodes.feature_counts
-        )
+        self.n_inside_features_, self.n_outside_features_ = corpus.n_features
         return self
 
     def _decompose(self, nodes, n_vectors, random_state):
@@ -393,9 +485,6 @@ default="auto"
         A sentence with a word that the grammar does not know has no tree here;
         :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
         word as an open-class word instead.
-
-        On a pipeline, where ``parser[-1]`` alone would skip the preprocessing, write
-        ``parser[-1].sentence_log_prob(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
         charts = self._parser().charts(X, open_class=False, precise=True)
@@ -419,22 +508,6 @@ default="auto"
             sys.stderr.write(f"SpectralLPCFG: {text}\n")
 
 
-def _draw_nodes(X, random_state):
-    """Draw one node of each tree."""
-    if not hasattr(X, "node_offsets"):
-        raise ValueError(
-            'node_sampling="one" draws from all trees together; use X.load(), or all '
-            "nodes"
-        )
-    drawn = random_state.randint(0, np.diff(X.node_offsets))
-    if drawn.all():
-        raise ValueError(
-            'node_sampling="one" drew no root node, so nothing is known of roots; '
-            "use more trees, another random_state, or all nodes"
-        )
-    return drawn
-
-
 def _sigma(projections, m):
     """Singular values by nonterminal, 1 after the last one."""
     sigma = np.ones((len(m), int(max(m, default=1))))
@@ -442,9 +515,3 @@ def _sigma(projections, m):
         values = projection.singular_values[:k]
         row[: len(values)] = values
     return sigma
-
-
-def _rank(singular_values, tol):
-    if not len(singular_values):
-        return 0
-    return int(np.sum(singular_values > tol * singular_values[0]))

@@ -22,6 +22,7 @@ from lpcfg_sk.treebank._rule_table import (
 )
 from lpcfg_sk.treebank._sharded import ShardedTreebank, over_chunks
 from lpcfg_sk.treebank._symbols import SymbolTable
+from lpcfg_sk.treebank._tokenize import tokenize
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
 from lpcfg_sk.treebank._validation import (
@@ -56,6 +57,7 @@ __all__ = [
     "head_token",
     "over_chunks",
     "read_treebank",
+    "tokenize",
     "unbinarize",
     "write_treebank",
 ]

@@ -6,6 +6,9 @@ import scipy.sparse
 
 from lpcfg_sk._kernels._columns import NodeColumns
 from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk._warnings import warn_caller
+from lpcfg_sk.exceptions import TreebankWarning
+from lpcfg_sk.treebank._origins import joined_origins
 from lpcfg_sk.treebank._symbols import translate, union_of_tables
 from lpcfg_sk.treebank._tree import Tree
 
@@ -47,7 +50,7 @@ def node_spans(size, node_offsets):
 def kind_of(item):
     """Return the form in which a row of a treebank is given."""
     if isinstance(item, str):
-        return "bracket"
+        return "bracket" if item.lstrip().startswith("(") else "text"
     if isinstance(item, Tree):
         return "tree"
     if callable(getattr(item, "label", None)) and hasattr(item, "__iter__"):
@@ -64,7 +67,7 @@ def columns_of_objects(items, kind, row):
     ----------
     items : list
         Trees or sentences.
-    kind : {"tree", "nltk", "sentence", "unknown"}
+    kind : {"tree", "nltk", "sentence", "text", "unknown"}
         Form of all items, see :func:`kind_of`.
     row : int
         Number of the first item, for messages.
@@ -85,10 +88,12 @@ def columns_of_objects(items, kind, row):
             names, sizes, words = _nodes_of_nltk(item, row + i)
         elif kind == "sentence":
             names, sizes, (words, tags) = (), (), _words_and_tags(item, row + i)
+        elif kind == "text":
+            names, sizes, words = (), (), item.split()
         else:
             raise TypeError(
                 f"item {row + i} is a {type(item).__name__}; a treebank is made of "
-                "bracketed strings, Trees, nltk Trees or token lists"
+                "bracketed strings, Trees, nltk Trees, token lists or sentences"
             )
         columns["size"].extend(sizes)
         columns["parent"].extend(_parents(sizes))
@@ -99,6 +104,8 @@ def columns_of_objects(items, kind, row):
             )
         node_offsets.append(len(columns["label"]))
         token_offsets.append(len(columns["token"]))
+    if kind == "text":
+        _warn_of_words(token_offsets)
     size = np.array(columns["size"], dtype=np.int64)
     start, stop = node_spans(size, np.array(node_offsets))
     return {
@@ -110,6 +117,18 @@ def columns_of_objects(items, kind, row):
         "labels": labels,
         "tokens": tokens,
     }
+
+
+def _warn_of_words(token_offsets):
+    """Warn if strings look like the words of one sentence."""
+    n_words = np.diff(token_offsets)
+    if len(n_words) > 1 and (n_words == 1).all():
+        warn_caller(
+            f"each of these {len(n_words)} strings is taken as a sentence of one word; "
+            "one sentence is a list within the list, as in [['the', 'dog']], or "
+            "['the dog']",
+            TreebankWarning,
+        )
 
 
 def _parents(sizes):
@@ -280,6 +299,7 @@ def joined_columns(banks):
     }
     state.update(labels=labels, tokens=tokens, words=words)
     state["binarized"] = all(b.binarized for b in banks)
+    state["origins"] = joined_origins(banks)
     return state
 
 

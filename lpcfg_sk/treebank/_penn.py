@@ -112,6 +112,7 @@ class TreeColumns:
         self._merge_words = merge_words
         self._pieces = {name: [] for name in Columns._fields}
         self._counts = {"node_offsets": 0, "token_offsets": 0}
+        self._has_words = []
         self.filled = np.zeros(3, dtype=np.int64)
         self.block = _empty_columns(0, 0, 0)
 
@@ -136,10 +137,15 @@ class TreeColumns:
         trees, nodes, tokens = self.filled.tolist()
         self.filled[:] = 0
         labels = block.label[:nodes]
+        has_words = np.ones(trees, dtype=bool)
         if (labels == self._trace).any() or (self._merge_words and (labels < 0).any()):
+            leaves = np.flatnonzero((block.size[:nodes] == 1) & (labels != self._trace))
+            tree = np.searchsorted(block.node_offsets[: trees + 1], leaves, "right") - 1
+            has_words = np.bincount(tree, minlength=trees) > 0
             left = drop_traces(block, trees, self._trace, block)
             self.n_dropped += trees - left[0]
             trees, nodes, tokens = left
+        self._has_words.append(has_words)
         for name in ("label", "size", "parent", "start", "stop"):
             self._pieces[name].append(getattr(block, name)[:nodes].copy())
         self._pieces["token"].append(block.token[:tokens].copy())
@@ -147,6 +153,16 @@ class TreeColumns:
             offsets = getattr(block, name)[1 : trees + 1]
             self._pieces[name].append(offsets + self._counts[name])
             self._counts[name] += total
+
+    @property
+    def n_read(self):
+        """Number of trees so far, those of traces included."""
+        return sum(map(len, self._has_words)) + int(self.filled[0])
+
+    @property
+    def has_words(self):
+        """Which of the trees do not consist of traces, once all are read."""
+        return np.concatenate(self._has_words)
 
     def finish(self, clean=None):
         """Join the blocks and number labels and tokens separately.
@@ -279,8 +295,9 @@ class BracketScanner:
         # One sweep finds all brackets that are never closed, so that a file with many
         # of them is not read to its end once per bracket.
         unclosed = kernel.unmatched_brackets(array, consumed)
-        before = self.report.copy()
+        before, places = self.report.copy(), self.places
         self._scan(array, consumed, final, n_open, n_tokens, unclosed)
+        self.places = np.concatenate([places, self.places])
         if before[kernel.FAULTS]:
             first = slice(kernel.FAULT, kernel.REPORT_SIZE)
             self.report[first] = before[first]
@@ -309,11 +326,43 @@ class BracketScanner:
         return int(self.report[kernel.POSITION])
 
 
+# Characters that Unicode keeps for internal use stand for brackets within words.
+_HIDE = {"\\(": "\ufdd0", "\\)": "\ufdd1"}
+_SHOW = str.maketrans("\ufdd0\ufdd1", "()")
+
+
+def escape_brackets(word):
+    r"""Write a word so that :func:`scan_brackets` reads it again.
+
+    Parameters
+    ----------
+    word : str
+        Any word without white space.
+
+    Returns
+    -------
+    str
+        With ``\(`` and ``\)`` for brackets.
+    """
+    if word.endswith("\\"):
+        # Else the backslash would escape the bracket that closes the node.
+        word += " "
+    return word.replace("(", "\\(").replace(")", "\\)")
+
+
+def _hide_brackets(text):
+    """Hide escaped brackets, unless the text would have unequal numbers of others."""
+    hidden = text
+    for escaped, character in _HIDE.items():
+        hidden = hidden.replace(escaped, character)
+    return hidden if hidden.count("(") == hidden.count(")") else text
+
+
 def scan_brackets(texts, *, first_item=0):
-    """Return the columns of bracketed strings, each of which holds one tree.
+    r"""Return the columns of bracketed strings, each of which holds one tree.
 
     Labels and words are taken literally, and traces are kept. Only an unlabelled root
-    becomes ``ROOT``.
+    becomes ``ROOT``, and ``\(`` is a bracket within a word, as ``str(tree)`` writes it.
 
     Parameters
     ----------
@@ -345,6 +394,8 @@ def scan_brackets(texts, *, first_item=0):
     scanner = BracketScanner(columns)
     item, batch, size = first_item, [], 0
     for text in texts:
+        if "\\" in text:
+            text = _hide_brackets(text)
         # A lone surrogate must reach the scanner, which reports where it is.
         batch.append(text.encode("utf-8", "surrogatepass"))
         size += len(batch[-1])
@@ -352,7 +403,10 @@ def scan_brackets(texts, *, first_item=0):
             _scan_items(scanner, batch, item)
             item, batch, size = item + len(batch), [], 0
     _scan_items(scanner, batch, item)
-    return columns.finish()
+    state = columns.finish()
+    for table in ("labels", "tokens"):
+        state[table] = [name.translate(_SHOW) for name in state[table]]
+    return state
 
 
 def _scan_items(scanner, batch, item):
@@ -384,8 +438,6 @@ def _error_of_items(batch, item):
             message = "a second tree, expected one tree per string"
         else:
             continue
-        if b"(" not in text:
-            message += "; a sentence is a list of tokens, e.g. 'the dog'.split()"
         line, column = place_in(text, position)
         return TreebankFormatError(message, f"item {number}", line, column)
     raise AssertionError("the items are trees one by one, but not together")

@@ -12,6 +12,7 @@ from numbers import Integral
 from lpcfg_sk._kernels import _scanner as kernel
 from lpcfg_sk.exceptions import TreebankFormatError, TreebankWarning
 from lpcfg_sk.treebank._negra import NegraScanner
+from lpcfg_sk.treebank._origins import OriginRecorder
 from lpcfg_sk.treebank._penn import (
     BLOCK_SIZE,
     BracketScanner,
@@ -150,12 +151,14 @@ def read_treebank(
             columns, max_depth=max_depth, keep_functions=keep_functions, skip=skip
         )
     faults = _Faults(skip)
+    places = OriginRecorder(columns)
     for name, opened in _inputs(source, format):
+        places.start_file(name)
         if opened is not None:
-            _read(opened, name, scanner, faults, encoding, max_bytes)
+            _read(opened, name, scanner, faults, places, encoding, max_bytes)
         else:
             with open(name, "rb") as file:
-                _read(file, name, scanner, faults, encoding, max_bytes)
+                _read(file, name, scanner, faults, places, encoding, max_bytes)
     strip = format == "ptb" and not keep_functions
     state = columns.finish(strip_functions if strip else None)
     if faults.count:
@@ -176,7 +179,7 @@ def read_treebank(
             TreebankWarning,
             stacklevel=2,
         )
-    return Treebank.from_columns(**state)
+    return Treebank.from_columns(**state, origins=places.origins())
 
 
 def strip_functions(label):
@@ -217,7 +220,7 @@ class _Faults:
         self.count += count
 
 
-def _read(file, name, scanner, faults, encoding, max_bytes):
+def _read(file, name, scanner, faults, places, encoding, max_bytes):
     blocks = _utf8_blocks(file, name, encoding, max_bytes)
     pieces, size, goal = [], 0, BLOCK_SIZE
     lines = characters = trees = 0
@@ -241,6 +244,7 @@ def _read(file, name, scanner, faults, encoding, max_bytes):
             fresh = False
         consumed = scanner.scan(text, final)
         report = scanner.report
+        places.add(text, scanner, lines)
         if report[kernel.FAULTS]:
             position = int(report[kernel.FAULT_POSITION])
             line, column = place_in(text, position, lines, characters)

@@ -1,17 +1,16 @@
-"""One constituency tree, and pictures of it."""
+"""One constituency tree."""
 
 import re
-from xml.sax.saxutils import escape
+import sys
 
 import numpy as np
 
-from lpcfg_sk.treebank._penn import scan_brackets
+from lpcfg_sk.treebank._penn import escape_brackets, scan_brackets
+from lpcfg_sk.treebank._picture import draw_svg
 
 #: Greatest number of characters of a drawing, which grows with the square of the depth.
 _LARGEST_DRAWING = 10_000_000
-#: Height of a row, width of a character and gap between words of a picture, in pixels.
-_ROW, _CHAR, _GAP = 44, 8.4, 14
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BRACKET = re.compile("[()]")
 
 
 class Tree:
@@ -94,16 +93,25 @@ class Tree:
 
     @classmethod
     def from_string(cls, text):
-        """Read one bracketed tree, taking labels and words literally.
+        r"""Read one bracketed tree, taking labels and words literally.
 
         Parameters
         ----------
         text : str
-            For example ``"(S (NP (NNS dogs)) (VP (VBP bark)))"``.
+            For example ``"(S (NP (NNS dogs)) (VP (VBP bark)))"``. Brackets within
+            words are ``\(`` and ``\)``, as ``str(tree)`` writes them.
 
         Returns
         -------
         tree : Tree
+
+        Examples
+        --------
+        >>> from lpcfg_sk import Tree
+        >>> print(Tree("NP", [Tree("(", ["("]), Tree("NN", ["x"])]))
+        (NP (\( \() (NN x))
+        >>> Tree.from_string(r"(NP (\( \() (NN x))").words()
+        ['(', 'x']
         """
         if not isinstance(text, str):
             raise TypeError(f"a bracketed tree is a str, got {type(text).__name__}")
@@ -167,6 +175,150 @@ class Tree:
         labels, sizes, _ = self._content()
         return [label for label, n in zip(labels, sizes, strict=True) if n == 1]
 
+    def leaves(self):
+        """List of the words below this node, as NLTK calls them.
+
+        Returns
+        -------
+        list of str
+        """
+        return self.words()
+
+    def pos(self):
+        """List of the words with their tags.
+
+        Returns
+        -------
+        list of (str, str or None)
+            None for a bare word.
+
+        Examples
+        --------
+        >>> from lpcfg_sk import Tree
+        >>> Tree.from_string("(S (NP (NNS dogs)) (VP (VBP bark)))").pos()
+        [('dogs', 'NNS'), ('bark', 'VBP')]
+        """
+        tags = self.tags() or [None] * len(self._words)
+        return list(zip(self._span(), tags, strict=True))
+
+    def subtrees(self, filter=None):
+        """Yield this tree and all that are below it, each before those below it.
+
+        Parameters
+        ----------
+        filter : callable, default=None
+            Which of them, ``filter(tree) -> bool``; all where None.
+
+        Yields
+        ------
+        Tree
+
+        Examples
+        --------
+        >>> from lpcfg_sk import Tree
+        >>> tree = Tree.from_string("(S (NP (NNS dogs)) (VP (VBP bark)))")
+        >>> [str(t) for t in tree.subtrees(lambda t: t.label == "NP")]
+        ['(NP (NNS dogs))']
+        """
+        columns = (self._labels, self._sizes, self._starts, self._words)
+        for node in range(self._lo, self._hi):
+            if self._labels[node] is not None:
+                tree = Tree._from_columns(*columns, node)
+                if filter is None or filter(tree):
+                    yield tree
+
+    def height(self):
+        """Number of nodes from the root to the deepest word, the word included.
+
+        Returns
+        -------
+        int
+            2 for a pre-terminal over its word, as in NLTK.
+
+        Examples
+        --------
+        >>> from lpcfg_sk import Tree
+        >>> Tree.from_string("(S (NP (NNS dogs)) (VP bark))").height()
+        4
+        """
+        deepest, ends = 2, []
+        for node in range(self._lo, self._hi):
+            while ends and ends[-1] == node:
+                ends.pop()
+            bare = self._labels[node] is None
+            deepest = max(deepest, len(ends) + (1 if bare else 2))
+            if self._sizes[node] > 1:
+                ends.append(node + self._sizes[node])
+        return deepest
+
+    def spans(self):
+        """List of the labelled spans of all nodes.
+
+        Returns
+        -------
+        list of (str, int, int)
+            Label, first word and the word after the last, in preorder; pre-terminals
+            included.
+
+        Examples
+        --------
+        >>> from lpcfg_sk import Tree
+        >>> Tree.from_string("(S (NP (NNS dogs)) (VP bark))").spans()
+        [('S', 0, 2), ('NP', 0, 1), ('NNS', 0, 1), ('VP', 1, 2)]
+        """
+        if not self._labels:
+            return []
+        first = self._starts[self._lo]
+        end = first + len(self._span())
+        return [
+            (
+                self._labels[node],
+                self._starts[node] - first,
+                (
+                    self._starts[after]
+                    if (after := node + self._sizes[node]) < self._hi
+                    else end
+                )
+                - first,
+            )
+            for node in range(self._lo, self._hi)
+            if self._labels[node] is not None
+        ]
+
+    def productions(self):
+        """List of the rules of the tree, as text.
+
+        Returns
+        -------
+        list of str
+            In preorder, written as NLTK writes them, with words in quotes.
+
+        Examples
+        --------
+        >>> from lpcfg_sk import Tree
+        >>> Tree.from_string("(S (NP (NNS dogs)) (VP bark))").productions()
+        ['S -> NP VP', 'NP -> NNS', "NNS -> 'dogs'", "VP -> 'bark'"]
+        """
+        return [
+            " ".join(
+                [
+                    f"{tree.label} ->",
+                    *(repr(c) if isinstance(c, str) else c.label for c in tree),
+                ]
+            )
+            for tree in self.subtrees()
+        ]
+
+    def pretty_print(self, stream=None):
+        """Print the drawing of the tree.
+
+        Parameters
+        ----------
+        stream : file, default=None
+            Where to print; the standard output where None.
+        """
+        (stream or sys.stdout).write(self.draw() + "\n")
+
     def __len__(self):
         return len(self.children)
 
@@ -208,6 +360,9 @@ class Tree:
     def __str__(self):
         if not self._labels:
             return " ".join(self._words)
+        labels, _, words = self._content()
+        plain = not _BRACKET.search(" ".join([*filter(None, labels), *words]))
+        write = str if plain else escape_brackets
         pieces, ends = [], []
         for node in range(self._lo, self._hi):
             closed = 0
@@ -216,11 +371,12 @@ class Tree:
                 closed += 1
             gap = ")" * closed + (" " if pieces else "")
             label, size = self._labels[node], self._sizes[node]
+            label = label and write(label)
             if size > 1:
                 pieces.append(f"{gap}({label}")
                 ends.append(node + size)
             else:
-                word = self._words[self._starts[node]]
+                word = write(self._words[self._starts[node]])
                 pieces.append(
                     f"{gap}{word}" if label is None else f"{gap}({label} {word})"
                 )
@@ -318,10 +474,11 @@ class Tree:
         return size
 
     def _repr_svg_(self):
-        return _NOT_IN_XML.sub("\ufffd", _draw_svg(self))
+        return draw_svg(self)
 
     # For galleries and mail, which show only HTML.
-    _repr_html_ = _repr_svg_
+    def _repr_html_(self):
+        return f'<div style="overflow-x:auto">{self._repr_svg_()}</div>'
 
 
 def _starts(sizes):
@@ -330,58 +487,3 @@ def _starts(sizes):
         starts.append(leaves)
         leaves += size == 1
     return tuple(starts)
-
-
-def _draw_svg(tree):
-    """Draw a tree as a stand-alone SVG picture, with all words on the bottom row."""
-    nodes, edges = _layout(tree)
-    depth = max(row for row, *_ in nodes)
-    width = max(x + len(text) * _CHAR / 2 for _, x, text, _ in nodes) + _GAP
-    height = (depth + 1) * _ROW
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" '
-        f'height="{height}" viewBox="0 0 {width:.0f} {height}" '
-        'font-family="sans-serif" font-size="14" text-anchor="middle">'
-    ]
-    place = [(depth if is_word else row, x) for row, x, _, is_word in nodes]
-    for parent, child in edges:
-        (r1, x1), (r2, x2) = place[parent], place[child]
-        dash = ' stroke-dasharray="2,3"' if nodes[child][3] else ""
-        parts.append(
-            f'<line x1="{x1:.1f}" y1="{r1 * _ROW + 24}" x2="{x2:.1f}" '
-            f'y2="{r2 * _ROW + 8}" stroke="#888"{dash}/>'
-        )
-    for (row, x), (_, _, text, is_word) in zip(place, nodes, strict=True):
-        style = 'fill="#000"' if is_word else 'fill="#1f4e79" font-weight="bold"'
-        parts.append(f'<text x="{x:.1f}" y="{row * _ROW + 20}" {style}>')
-        parts.append(f"{escape(text)}</text>")
-    parts.append("</svg>")
-    return "".join(parts)
-
-
-def _layout(tree):
-    """Return rows, centres and texts of all nodes, and the edges between them."""
-    nodes, edges = [], []
-    stack = [(tree, 0, -1)]
-    while stack:
-        node, row, parent = stack.pop()
-        is_word = isinstance(node, str)
-        index = len(nodes)
-        nodes.append([row, 0.0, node if is_word else (node.label or "·"), is_word])
-        if parent >= 0:
-            edges.append((parent, index))
-        if not is_word:
-            stack.extend((c, row + 1, index) for c in reversed(node.children))
-    x = _GAP
-    for parent, child in edges:
-        if nodes[child][3]:
-            # A pre-terminal may be wider than its word.
-            half = max(len(nodes[child][2]), len(nodes[parent][2])) * _CHAR / 2
-            nodes[child][1] = x + half
-            x += 2 * half + _GAP
-    # A parent is above the middle of its first and its last child.
-    last = {}
-    for parent, child in reversed(edges):
-        centre = nodes[child][1]
-        nodes[parent][1] = (centre + last.setdefault(parent, centre)) / 2
-    return nodes, edges

@@ -1,12 +1,13 @@
 """The treebank: what every estimator takes and transformers return."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from types import MappingProxyType
 
 import numpy as np
 
+from lpcfg_sk._html import figures_html
 from lpcfg_sk._parallel import cut_by_work
 from lpcfg_sk._ragged import read_only
 from lpcfg_sk.treebank._columns import (
@@ -20,6 +21,7 @@ from lpcfg_sk.treebank._columns import (
     ranges,
     row_key,
 )
+from lpcfg_sk.treebank._origins import Origins
 from lpcfg_sk.treebank._penn import scan_brackets
 from lpcfg_sk.treebank._storage import TreebankFiles
 from lpcfg_sk.treebank._symbols import SymbolTable, compact_ids, translate
@@ -41,8 +43,9 @@ class Treebank(TreebankFiles, Sequence):
     ----------
     trees : iterable
         Bracketed strings (taken literally), :class:`Tree` objects, ``nltk.Tree``
-        objects, or token lists for sentences without a parse. A token is a str or
-        a pair ``(word, tag)``.
+        objects, or sentences without a parse: token lists, or strings that do not
+        begin with ``(``, which are split at white space. A token is a str or a pair
+        ``(word, tag)``.
 
     Attributes
     ----------
@@ -88,7 +91,17 @@ class Treebank(TreebankFiles, Sequence):
         if isinstance(trees, str | bytes):
             raise TypeError(
                 "Treebank takes an iterable of trees, got one string; wrap it in a "
-                "list, or use read_treebank for a file"
+                "list, [text], or use read_treebank for a file"
+            )
+        if kind_of(trees) in ("tree", "nltk"):
+            raise TypeError(
+                "Treebank takes an iterable of trees, got one tree; wrap it in a list, "
+                "[tree]"
+            )
+        if isinstance(trees, Mapping):
+            raise TypeError(
+                f"Treebank takes an iterable of trees, got a {type(trees).__name__}; "
+                "pass its values in a list"
             )
         if hasattr(trees, "columns") and hasattr(trees, "to_numpy"):
             raise TypeError(
@@ -134,6 +147,7 @@ class Treebank(TreebankFiles, Sequence):
         blocks=None,
         block_names=None,
         binarized=False,
+        origins=None,
     ):
         """Make a treebank from columns.
 
@@ -157,6 +171,8 @@ class Treebank(TreebankFiles, Sequence):
             Arrays with one row per node, and the names of their columns.
         binarized : bool, default=False
             Whether a :class:`TreeBinarizer` made the trees.
+        origins : Origins, default=None
+            Where the rows were read.
 
         Returns
         -------
@@ -180,6 +196,7 @@ class Treebank(TreebankFiles, Sequence):
             "blocks": dict(blocks or {}),
             "block_names": dict(block_names or {}),
             "binarized": bool(binarized),
+            "origins": origins,
         }
         return cls._from_state(state)
 
@@ -191,6 +208,7 @@ class Treebank(TreebankFiles, Sequence):
             state[name] = _frozen(state[name], np.int64)
         for name in _MAPPINGS:
             state[name] = MappingProxyType(dict(state[name]))
+        state.setdefault("origins", None)
         n_nodes = int(state["node_offsets"][-1])
         for name, block in state["blocks"].items():
             if block.shape[0] != n_nodes:
@@ -297,6 +315,29 @@ class Treebank(TreebankFiles, Sequence):
             ) from None
 
     @property
+    def sources(self):
+        r"""DataFrame with the file, line and number of each row that was read.
+
+        Slices, joined treebanks, transformed and predicted ones keep it; files of
+        :meth:`save` do not.
+
+        Examples
+        --------
+        >>> import io
+        >>> from lpcfg_sk import read_treebank
+        >>> read_treebank(io.StringIO("(S (A a))\n\n(S (B b))")).sources
+             file  line  number
+        0  <file>     1       1
+        1  <file>     3       2
+        """
+        return (self.origins or Origins.unknown(len(self))).frame()
+
+    @property
+    def groups(self):
+        """Number of the file of each row, -1 for none, as ``GroupKFold`` wants it."""
+        return (self.origins or Origins.unknown(len(self))).file
+
+    @property
     def nbytes(self):
         """Bytes of the columns and blocks."""
         names = (*NODE_COLUMNS, *TOKEN_COLUMNS, *OFFSETS)
@@ -324,6 +365,7 @@ class Treebank(TreebankFiles, Sequence):
         for name in TOKEN_COLUMNS:
             state[name] = state[name][tokens]
         state["blocks"] = {k: block[nodes] for k, block in self.blocks.items()}
+        state["origins"] = self.origins and self.origins.take(rows)
         return Treebank._from_state(state)
 
     def _tree(self, row):
@@ -336,6 +378,11 @@ class Treebank(TreebankFiles, Sequence):
             tuple(self.start[nodes].tolist()),
             tuple(self.tokens[i] for i in self.token[tokens].tolist()),
         )
+
+    def __add__(self, other):
+        if not isinstance(other, Treebank):
+            return NotImplemented
+        return concatenate([self, other])
 
     def __iter__(self):
         return (self._tree(row) for row in range(len(self)))
@@ -461,6 +508,19 @@ class Treebank(TreebankFiles, Sequence):
             f"{self.n_nodes} nodes{blocks}>"
         )
 
+    def _repr_html_(self):
+        drawn = [row for row in range(min(len(self), 50)) if self.lengths[row] <= 40]
+        figures = {
+            "trees": int(self.is_parsed.sum()),
+            "sentences without a tree": int((~self.is_parsed).sum()),
+            "tokens": self.n_tokens,
+            "nodes": self.n_nodes,
+            "labels": len(np.unique(self.label[self.label >= 0])),
+            "different tokens": len(np.unique(self.token)),
+        }
+        below = "".join(self._tree(row)._repr_html_() for row in drawn[:3])
+        return figures_html("Treebank", {k: n for k, n in figures.items() if n}, below)
+
     def __reduce__(self):
         return _restore, (self._canonical(),)
 
@@ -482,6 +542,7 @@ class Treebank(TreebankFiles, Sequence):
             state["word"] = state["words"] = None
         elif self.words.backoff is None:
             state["word"], state["words"] = compact_ids(self.word, self.words)
+        state["origins"] = self.origins and self.origins.compact()
         return state
 
 

@@ -54,7 +54,7 @@ def check_treebank(
     if not isinstance(X, Treebank):
         if hasattr(X, "to_numpy") and not hasattr(X, "columns"):
             X = X.to_numpy()
-        if isinstance(X, np.ndarray) and (X.dtype != object or X.ndim != 1):
+        if isinstance(X, np.ndarray) and (X.dtype.kind not in "OUT" or X.ndim != 1):
             raise TypeError(
                 f"{name} takes a Treebank, or a list of bracketed strings, Trees or "
                 f"token lists, got an array of dtype {X.dtype} and shape {X.shape}"

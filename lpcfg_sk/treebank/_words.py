@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
+from lpcfg_sk.treebank._punctuation import with_known_marks
 from lpcfg_sk.treebank._sharded import over_chunks
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._validation import (
@@ -65,6 +66,10 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
     finally by ``UNK``, so that every word of a transformed treebank is in ``words_``.
     Models use the class of a word that is kept for smoothing. A token that is spelled
     like a class is treated as rare.
+
+    Punctuation that training never saw is read as an equivalent mark that it did see:
+    ``"``, ``“`` and ``”`` as the quotes of the Penn Treebank, ``(`` as ``-LRB-``, ``—``
+    as ``--``, and the other way round.
 
     At the beginning of a sentence a capital tells little; there the English
     signature tells instead whether the word was seen in lower case.
@@ -140,8 +145,9 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
             The same trees and tokens; its words are in ``words_``.
         """
         treebank = check_treebank(X, estimator=self, allow_empty=True)
-        names = treebank.tokens.strings
-        forms, inverse = np.unique(_forms(treebank), return_inverse=True)
+        seen = with_known_marks(treebank, self.counts_, self.vocabulary_)
+        names = seen.tokens.strings
+        forms, inverse = np.unique(_forms(seen), return_inverse=True)
         words = np.empty(len(forms), dtype=np.int32)
         for i, form in enumerate(forms.tolist()):
             token = names[form >> 1]

@@ -8,7 +8,7 @@ from lpcfg_sk import CFG, MarginEMPCFG, Treebank
 from lpcfg_sk.cfg._binomials import BinomialChains
 from lpcfg_sk.cfg._empirical_risk import normalised
 from lpcfg_sk.cfg._rules import rules_by_lhs
-from lpcfg_sk.exceptions import ConvergenceWarning, ParseFailureWarning
+from lpcfg_sk.exceptions import ConvergenceWarning, ParseError, ParseFailureWarning
 from lpcfg_sk.metrics import log_likelihood_scorer
 from tests.reference import cfg as reference
 from tests.tolerances import EXACT, SUM
@@ -281,8 +281,9 @@ def test_errors_and_counted_warnings(grammar):
         trees = model.predict(X)
     assert str(trees[3]) == "(S cat barks)"
     assert str(trees[4]) == "(S barks)"
-    with pytest.raises(ValueError, match="row 0 is an empty sentence"):
-        model.predict([[]])
+    assert model.predict([[], ["dog", "barks"]]).is_parsed.tolist() == [False, True]
+    with pytest.raises(ParseError, match="row 1 has no parse"):
+        model.set_params(on_failure="raise").predict([[], ["cat", "barks"]])
 
 
 def test_impossible_under_these_probabilities_is_minus_infinity(grammar):

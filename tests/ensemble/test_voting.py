@@ -153,7 +153,7 @@ def test_search_over_weights_and_penalty():
         ([], None, "at least one"),
         ([("a", "drop")], None, "dropped"),
         ([("a", 3)], None, "member 'a' is no parser"),
-        ([make_parser(PCFG())], None, "member 0 is Pipeline"),
+        ([make_parser(PCFG())], None, "member 0 is Parser"),
         ([("a", make_parser(PCFG())), "drop"], None, "member 1 is str"),
         ([("a__b", make_parser(PCFG()))], None, "__"),
         ([("a", make_parser(PCFG()))] * 2, None, "not unique"),

@@ -242,10 +242,11 @@ def test_unparsable_sentence():
     assert [len(frame) for frame in marginals(grammar, treebank)] == [0, 3, 0]
 
 
-def test_empty_sentence_is_named():
+def test_an_empty_sentence_has_no_tree():
     grammar = ref.random_grammar(np.random.default_rng(0))
-    with pytest.raises(ValueError, match="row 1 is an empty sentence"):
-        sentence_log_prob(grammar, Treebank([["x"], []]))
+    X = Treebank([["x"], []])
+    assert sentence_log_prob(grammar, X)[1] == -np.inf
+    assert len(marginals(grammar, X)[1]) == 0
 
 
 def test_memory_limit_is_checked_before_allocation():

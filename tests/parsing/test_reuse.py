@@ -74,7 +74,7 @@ def test_changed_settings_make_another_parser(fitted, change):
 def test_a_memory_limit_counts_after_the_first_sentence(fitted):
     model = copied(fitted)
     model.predict(TEST[:1])
-    model.max_memory = 1
+    model.set_params(max_memory=1, on_failure="raise")
     with pytest.raises(MemoryError):
         model.predict(TEST[:1])
 

@@ -21,7 +21,9 @@ def test_no_estimator_is_forgotten():
         if inspect.isclass(getattr(lpcfg_sk, name))
         and issubclass(getattr(lpcfg_sk, name), BaseEstimator)
     }
-    assert public <= set(models.MAKERS)
+    # Files of the first version call the pipeline by its name in scikit-learn.
+    assert public - {"Parser"} <= set(models.MAKERS)
+    assert type(models.make("Pipeline")) is lpcfg_sk.Parser
 
 
 @pytest.mark.parametrize("name", models.MAKERS)
@@ -44,7 +46,8 @@ def test_files_of_version_1_are_read(name):
     value = models.read(name, FILES / f"{name}.lpcfg")
     expected = json.loads((FILES / f"{name}.json").read_text())
     found = json.loads(json.dumps(models.answers(name, value)))
-    assert found.keys() == expected.keys()
+    # Later versions may have more methods.
+    assert found.keys() >= expected.keys()
     # Other versions of numpy and numba may add in another order, in single precision.
     for method, answer in expected.items():
         if isinstance(answer[0], list) and isinstance(answer[0][0], str):

@@ -24,7 +24,8 @@ from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils.fixes import parse_version
 
 import lpcfg_sk
-from lpcfg_sk import Tree, Treebank, TreebankFormatError
+from lpcfg_sk import Tree, Treebank
+from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.treebank import SymbolTable, concatenate
 
 TEXTS = [
@@ -266,13 +267,17 @@ def test_tables_are_no_treebanks():
     assert Treebank(frame["tree"]) == Treebank(["(S (A a))"])
 
 
-@pytest.mark.parametrize("trees", [["the dog"], ["the", "dog"], [["a"], "dog"], [""]])
-def test_a_sentence_given_as_a_string_gets_a_hint(trees):
-    with pytest.raises(TreebankFormatError, match=r"list of tokens.*split\(\)"):
-        Treebank(trees)
-    with pytest.raises(TreebankFormatError) as caught:
-        Treebank(["(S a"])
-    assert "list of tokens" not in str(caught.value)
+@pytest.mark.parametrize("trees", [["the dog"], [["the"], "dog"], ["", " the\tdog "]])
+def test_a_string_is_a_sentence(trees):
+    sentences = [t.split() if isinstance(t, str) else t for t in trees]
+    assert Treebank(trees).sentences() == sentences
+    assert not Treebank(trees).is_parsed.any()
+
+
+def test_strings_of_one_word_each_look_like_a_mistake():
+    with pytest.warns(TreebankWarning, match=r"\['the dog'\]") as caught:
+        Treebank(["the", "dog"])
+    assert caught[0].filename == __file__
 
 
 def test_to_frame_has_a_row_a_node(treebank):

@@ -1,0 +1,104 @@
+"""The command about language models: lm train and lm score."""
+
+import json
+import os
+import sys
+from itertools import islice
+
+import numpy as np
+
+from lpcfg_sk._cli._console import emit, note
+from lpcfg_sk.language_model import KneserNeyLM, SentenceFile, read_arpa, write_arpa
+
+#: Sentences that are scored together.
+_BATCH = 1000
+
+
+def lm(arguments):
+    """Train a model, or score text."""
+    {"train": _train, "score": _score}[arguments.lm_command](arguments)
+
+
+def _train(arguments):
+    folder = os.path.dirname(arguments.output) or "."
+    if not os.path.isdir(folder):
+        # Before the long work, not after it.
+        raise ValueError(f"there is no folder {folder!r} for the model")
+    vocabulary = None
+    if arguments.vocabulary:
+        lines = SentenceFile(arguments.vocabulary)
+        vocabulary = [word for line in lines for word in line]
+    model = KneserNeyLM(
+        arguments.order,
+        mode="stream" if arguments.stream else "sentence",
+        min_count=arguments.min_count,
+        vocabulary=vocabulary,
+        cutoffs=arguments.cutoffs,
+    )
+    model.fit(_sentences(arguments.text))
+    note("writing the model")
+    write_arpa(model, arguments.output)
+    emit(f"{len(model.vocabulary_)} words, saved to {arguments.output}")
+
+
+def _score(arguments):
+    model = read_arpa(arguments.model)
+    sentences = iter(_sentences(arguments.text))
+    known, unknown, n_sentences = [], [], 0
+    # In a stream the first word of a sentence follows the last one of another.
+    size = _BATCH if model.mode == "sentence" else None
+    while batch := list(islice(sentences, size)):
+        n_sentences += len(batch)
+        table = model.token_scores(batch)
+        is_unknown = table["unknown"].to_numpy()
+        scores = table["log10_prob"].to_numpy()
+        known.append(_sums(scores[~is_unknown]))
+        unknown.append(_sums(scores[is_unknown]))
+        if arguments.tokens:
+            _emit_tokens(table, len(batch), as_json=arguments.json)
+    if arguments.tokens:
+        return
+    (known_sum, n_known), (unknown_sum, n_unknown) = (
+        np.sum([(0.0, 0), *parts], axis=0) for parts in (known, unknown)
+    )
+    report = {
+        "sentences": n_sentences,
+        "events": int(n_known + n_unknown),
+        "unknown": int(n_unknown),
+        "log10_prob": known_sum + unknown_sum,
+        "perplexity": _perplexity(known_sum + unknown_sum, n_known + n_unknown),
+        "perplexity_without_unknown": _perplexity(known_sum, n_known),
+    }
+    if arguments.json:
+        # JSON has no infinity.
+        values = {k: v if np.isfinite(v) else None for k, v in report.items()}
+        emit(json.dumps(values))
+        return
+    for name, value in report.items():
+        emit(f"{name}\t{value:.6g}" if isinstance(value, float) else f"{name}\t{value}")
+
+
+def _sentences(path):
+    if path == "-":
+        return (line.split() for line in sys.stdin)
+    return SentenceFile(path)
+
+
+def _sums(scores):
+    return float(scores.sum()), len(scores)
+
+
+def _perplexity(log10_sum, n):
+    return float(10 ** (-log10_sum / n)) if n else float("nan")
+
+
+def _emit_tokens(table, n_sentences, *, as_json):
+    rows = [[] for _ in range(n_sentences)]
+    columns = ("sentence", "token", "log10_prob")
+    for sentence, token, score in zip(*(table[c] for c in columns), strict=True):
+        rows[sentence].append((token, float(score)))
+    for row in rows:
+        if as_json:
+            emit(json.dumps([[t, s if np.isfinite(s) else None] for t, s in row]))
+        else:
+            emit("".join(f"{token}\t{score:.6g}\n" for token, score in row))

@@ -1,0 +1,192 @@
+"""N-grams of a stream of sentences: memory is that of the distinct ones."""
+
+import gzip
+from itertools import islice
+
+import numpy as np
+
+from lpcfg_sk.language_model._corpus import Events, check_corpus, check_iterable
+
+#: Sentences that are looked at together.
+_CHUNK_SENTENCES = 10_000
+
+
+class SentenceFile:
+    r"""Sentences of a text file, one per line, read anew in each pass.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A text file; ``.gz`` is read too.
+    encoding : str, default="utf-8"
+        Its encoding.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from lpcfg_sk.language_model import KneserNeyLM, SentenceFile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+    ...     _ = file.write("the dog barks\nthe cat purrs\n" * 20)
+    ...     file.flush()
+    ...     model = KneserNeyLM(3).fit(SentenceFile(file.name))
+    >>> len(model.vocabulary_)
+    6
+    """
+
+    def __init__(self, path, *, encoding="utf-8"):
+        self.path = path
+        self.encoding = encoding
+
+    def __iter__(self):
+        """Yield the tokens of each line, split at white space."""
+        opened = gzip.open if str(self.path).endswith(".gz") else open
+        with opened(self.path, "rt", encoding=self.encoding) as lines:
+            for line in lines:
+                yield line.split()
+
+
+def count_ngrams(model, X, weights=None):
+    """Choose the vocabulary of a model from a text, and count the text's n-grams.
+
+    Parameters
+    ----------
+    model : BaseLanguageModel
+        Its vocabulary is set.
+    X : iterable of sequence of str
+        Sentences, read once.
+    weights : ndarray of float, default=None
+        Weights of the sentences.
+
+    Returns
+    -------
+    events : Events
+        Each distinct one once.
+    counts : ndarray of float64, shape (n_events,)
+        How often it was seen.
+    """
+    counter = NGramCounter(model)
+    counter.add(check_iterable(X, estimator=model), weights)
+    if not counter.word_counts:
+        raise ValueError(
+            "X has no tokens: it has no sentences, or all are empty or of weight 0"
+        )
+    model._choose_outcomes(counter.word_counts)
+    return counter.events()
+
+
+class NGramCounter:
+    """Counts of the longest n-grams of a text, over all words of the text.
+
+    Parameters
+    ----------
+    model : BaseLanguageModel
+        Its ``mode``, order, start symbols and unknown word.
+
+    Attributes
+    ----------
+    word_counts : dict of str to float
+        How often each word was seen, in the order of the text.
+    n_sentences : int
+        Number of sentences so far.
+    """
+
+    def __init__(self, model):
+        self._model = model
+        self._ids = {}
+        self.word_counts = {}
+        self.n_sentences = 0
+        self._rows = np.zeros((0, model._order), np.int32)
+        self._counts = np.zeros(0)
+        self._pending = []
+        # Tokens of a stream before the next chunk, nearest last.
+        self._before = np.zeros(0, np.int32)
+
+    def add(self, X, weights=None):
+        """Count the n-grams of all sentences.
+
+        Parameters
+        ----------
+        X : iterable of sequence of str
+            Sentences.
+        weights : ndarray of float, default=None
+            Weights of the sentences; those of weight 0 are left out.
+        """
+        sentences = iter(X)
+        while chunk := list(islice(sentences, _CHUNK_SENTENCES)):
+            first = self.n_sentences
+            check_corpus(chunk, estimator=self._model, first_row=first)
+            self.n_sentences += len(chunk)
+            weight = np.ones(len(chunk))
+            if weights is not None:
+                weight = weights[first : self.n_sentences]
+                chunk = [chunk[i] for i in np.flatnonzero(weight)]
+                weight = weight[weight > 0]
+            self._model._check_tokens(chunk, first_row=first)
+            self._add_chunk(chunk, weight)
+
+    def _add_chunk(self, chunk, weight):
+        ids, counts = self._ids, self.word_counts
+        lengths = np.fromiter(map(len, chunk), np.int64, len(chunk))
+        tokens = np.empty(lengths.sum(), np.int32)
+        place = 0
+        for sentence, w in zip(chunk, weight.tolist(), strict=True):
+            for word in sentence:
+                tokens[place] = ids.setdefault(word, len(ids))
+                counts[word] = counts.get(word, 0) + w
+                place += 1
+        events = self._model._events_of_ids(tokens, lengths, self._before)
+        if self._model.mode == "stream":
+            joined = np.concatenate([self._before, tokens])
+            self._before = joined[max(0, len(joined) - self._model._order + 1) :]
+        rows = np.column_stack([events.outcome, events.history])
+        self._pending.append(_distinct(rows, weight[events.sample]))
+        # Merging only when there is as much to merge as there is keeps it linear.
+        if sum(len(r) for r, _ in self._pending) > len(self._rows):
+            self._merge()
+
+    def _merge(self):
+        parts = [(self._rows, self._counts), *self._pending]
+        rows, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
+        self._rows, self._counts = _distinct(rows, counts)
+        self._pending = []
+
+    def events(self):
+        """Return each distinct event once, over the model's vocabulary.
+
+        Returns
+        -------
+        events : Events
+            ``sample`` numbers the events.
+        weights : ndarray of float64, shape (n_events,)
+            Their counts.
+        """
+        self._merge()
+        index, n_outcomes = self._model._index, len(self._model._index)
+        # The marks -3, -2 and -1 are the end, the start and nothing.
+        table = [index.get(word, 0) for word in self._ids] + [1, n_outcomes, -1]
+        rows, counts = _distinct(np.array(table, np.int32)[self._rows], self._counts)
+        sample = np.arange(len(rows), dtype=np.int32)
+        return Events(rows[:, 0].copy(), rows[:, 1:].copy(), sample), counts
+
+
+def _distinct(rows, counts):
+    """Return distinct rows and the sums of their counts."""
+    order = _order(rows)
+    rows, counts = rows[order], counts[order]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    first = np.flatnonzero(new)
+    return rows[first], np.add.reduceat(counts, first) if len(first) else counts
+
+
+def _order(rows):
+    """Order that brings equal rows together."""
+    # Marks go down to -3.
+    base = int(rows.max(initial=0)) + 4
+    if base ** rows.shape[1] >= 2**63:
+        return np.lexsort(rows.T)
+    # One sort of whole rows is faster than one of each column.
+    key = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        key = key * base + (column + 3)
+    return np.argsort(key)

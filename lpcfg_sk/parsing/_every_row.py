@@ -1,0 +1,251 @@
+"""An answer for every row: coarser charts, flat trees, and a report of them."""
+
+import sys
+import time
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lpcfg_sk._parallel import map_chunks
+from lpcfg_sk._ragged import offsets
+from lpcfg_sk._warnings import warn_caller
+from lpcfg_sk.exceptions import ChartMemoryError, ParseError, ParseFailureWarning
+from lpcfg_sk.parsing._chart_parser import assemble
+from lpcfg_sk.treebank import concatenate
+
+#: What may be done about a sentence without a tree.
+ON_FAILURE = ("flat", "raise", "skip")
+
+#: Longer sentences are parsed one by one: what does not fit then costs no other row.
+_LONG = 200
+
+_COLUMNS = ("label", "size", "parent", "start", "stop")
+_NO_PARSE = "no parse under the grammar"
+
+
+class RowReport:
+    """What became of each row of a prediction.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    notes : dict of int to (str, str)
+        Status and reason of the rows that do not simply have their tree.
+    """
+
+    def __init__(self, n_rows, notes):
+        self.n_rows = n_rows
+        self.notes = notes
+
+    def frame(self):
+        """Return a DataFrame with the columns status and reason."""
+        status = np.full(self.n_rows, "parsed", dtype=object)
+        reason = np.full(self.n_rows, "", dtype=object)
+        for row, note in self.notes.items():
+            status[row], reason[row] = note
+        columns = {"status": status, "reason": reason}
+        return pd.DataFrame(columns, dtype="string")
+
+    def warn(self):
+        """Issue one warning about the rows that did not get the tree asked for."""
+        parts = []
+        for status, without_parse, what in (
+            ("flat", True, "have no parse and got a flat tree"),
+            ("skipped", True, "have no parse and were left without a tree"),
+            ("flat", False, "do not fit max_memory and got a flat tree"),
+            ("skipped", False, "do not fit max_memory and were left without a tree"),
+            ("coarser", False, "got their tree from a coarser chart"),
+        ):
+            rows = [
+                row
+                for row, (own, reason) in self.notes.items()
+                if own == status and (reason == _NO_PARSE) == without_parse
+            ]
+            if rows:
+                parts.append(
+                    f"{len(rows)} of {self.n_rows} sentences {what} (the first is "
+                    f"row {min(rows)})"
+                )
+        if parts:
+            warn_caller("; ".join(parts), ParseFailureWarning)
+
+    def warn_of_score(self):
+        """Issue a warning that is the same for every fold of a search."""
+        if any(status != "empty" for status, _ in self.notes.values()):
+            warn_caller(
+                "some sentences have no parse, or none that fits max_memory; what they "
+                "got instead counts as wrong. predict(X, return_status=True) says "
+                "which sentences",
+                ParseFailureWarning,
+                once=True,
+            )
+
+
+class _Piece(NamedTuple):
+    """Rows of a treebank, and their trees."""
+
+    rows: np.ndarray
+    trees: object
+
+
+def parse_every_row(
+    X, parse, *, coarser=tuple, flat=None, on_failure, n_jobs=None, verbose=0
+):
+    """Parse all rows, whatever happens to some of them.
+
+    An empty row stays empty. A row whose chart does not fit goes through the coarser
+    parsers, and has a flat tree in the end.
+
+    Parameters
+    ----------
+    X : Treebank or ShardedTreebank
+        Sentences.
+    parse : callable
+        ``parse(treebank, n_jobs=...)`` returns trees, of which some are flat, and the
+        list of the rows that these are; or raises :class:`ChartMemoryError`.
+    coarser : callable, default=tuple
+        ``coarser()`` returns an iterable of functions like `parse` with smaller
+        charts, each one smaller than the one before.
+    flat : callable, default=None
+        ``flat(treebank)`` returns flat trees; needed where charts may not fit.
+    on_failure : {"flat", "raise", "skip"}
+        What to do about rows without a parse, or with one that does not fit.
+    n_jobs : int, default=None
+        Number of threads.
+    verbose : int, default=0
+        Whether to report on long sentences.
+
+    Returns
+    -------
+    trees : Treebank
+        One row per row of `X`.
+    report : RowReport
+    """
+    parts, notes = [], {}
+    coarser = tuple if on_failure == "raise" else coarser
+    for begin, chunk in zip(X.chunk_offsets.tolist(), X.chunks(), strict=False):
+        parsers = _Parsers(parse, coarser, flat, on_failure, n_jobs, verbose, begin)
+        parts.append(parsers.run(chunk, notes))
+    return concatenate(parts), RowReport(len(X), notes)
+
+
+class _Parsers(NamedTuple):
+    """The arguments of :func:`parse_every_row`, and the number of the first row."""
+
+    parse: object
+    coarser: object
+    flat: object
+    on_failure: str
+    n_jobs: int | None
+    verbose: int
+    first: int
+
+    def run(self, treebank, notes):
+        """Return the trees of all rows; say in `notes` what became of some."""
+        waiting = np.flatnonzero(treebank.lengths)
+        empty = np.flatnonzero(treebank.lengths == 0)
+        pieces, reason = [], {}
+        if len(empty) or not len(waiting):
+            pieces.append(_Piece(empty, _without_trees(treebank[empty])))
+        self._note(empty, "empty", dict.fromkeys(empty.tolist(), "no words"), notes)
+        lost = []
+        for level, parse in enumerate(chain([self.parse], self.coarser())):
+            found, failed, errors = self._attempt(parse, treebank, waiting)
+            if self.on_failure == "raise" and (errors or failed):
+                self._raise(errors, failed)
+            pieces += found
+            if level:
+                done = np.setdiff1d(waiting, [*errors, *failed])
+                self._note(done, "coarser", reason, notes)
+            reason.update(errors)
+            reason.update(dict.fromkeys(failed, _NO_PARSE))
+            lost += failed
+            waiting = np.array(sorted(errors), dtype=np.int64)
+            if not len(waiting):
+                break
+        if len(waiting):
+            pieces.append(_Piece(waiting, self.flat(treebank[waiting])))
+            lost += waiting.tolist()
+        skip = self.on_failure == "skip"
+        self._note(lost, "skipped" if skip else "flat", reason, notes)
+        trees = _joined(pieces)
+        return _remove_trees(trees, lost) if skip and lost else trees
+
+    def _note(self, rows, status, reason, notes):
+        for row in map(int, rows):
+            notes[self.first + row] = (status, reason[row])
+
+    def _attempt(self, parse, treebank, rows):
+        """Return pieces, rows without a parse, and errors of rows that do not fit."""
+        pieces, failed, errors = [], [], {}
+        alone = treebank.lengths[rows] > _LONG
+        together, alone = rows[~alone], rows[alone]
+        if len(together):
+            whole = len(together) == len(treebank)
+            part = treebank if whole else treebank[together]
+            try:
+                trees, without = parse(part, n_jobs=self.n_jobs)
+                pieces.append(_Piece(together, trees))
+                failed += together[without].tolist()
+            except ChartMemoryError:
+                alone = rows
+
+        def parse_one(row):
+            name, n_words = f"row {self.first + row}", int(treebank.lengths[row])
+            shown = self.verbose and n_words > _LONG
+            if shown:
+                sys.stderr.write(f"{name}: parsing {n_words} words\n")
+            started = time.perf_counter()
+            try:
+                result = parse(treebank[row : row + 1], n_jobs=1)
+            except ChartMemoryError as error:
+                return str(error).replace("row 0", name, 1)
+            if shown:
+                seconds = time.perf_counter() - started
+                sys.stderr.write(f"{name}: {seconds:.1f} s\n")
+            return result
+
+        jobs = [(row,) for row in alone.tolist()]
+        results = map_chunks(parse_one, jobs, n_jobs=self.n_jobs)
+        for (row,), result in zip(jobs, results, strict=True):
+            if isinstance(result, str):
+                errors[row] = result
+                continue
+            pieces.append(_Piece(np.array([row]), result[0]))
+            failed += [row] * len(result[1])
+        return pieces, failed, errors
+
+    def _raise(self, errors, failed):
+        if errors:
+            raise ChartMemoryError(errors[min(errors)])
+        raise ParseError(
+            f"row {self.first + min(failed)} has {_NO_PARSE} ({len(failed)} such "
+            'rows); on_failure="flat" gives them flat trees, "skip" none'
+        )
+
+
+def _joined(pieces):
+    """Return the trees of all pieces in the order of the rows."""
+    if len(pieces) == 1:
+        return pieces[0].trees
+    order = np.argsort(np.concatenate([piece.rows for piece in pieces]))
+    return concatenate([piece.trees for piece in pieces])[order]
+
+
+def _remove_trees(treebank, rows):
+    """Return a treebank whose rows `rows` have lost their nodes."""
+    counts = np.diff(treebank.node_offsets)
+    kept = np.ones(len(counts), dtype=bool)
+    kept[rows] = False
+    nodes = np.repeat(kept, counts)
+    columns = {name: getattr(treebank, name)[nodes] for name in _COLUMNS}
+    return treebank.replace(**columns, node_offsets=offsets(counts * kept))
+
+
+def _without_trees(treebank):
+    """Return the sentences in the form of predicted trees."""
+    nodes = [np.zeros((4, 0), dtype=np.int32)] * len(treebank)
+    return assemble(treebank.unparsed(), (), nodes, binarized=False)

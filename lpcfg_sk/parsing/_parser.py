@@ -1,0 +1,213 @@
+"""The parser that users meet: a pipeline over raw sentences and trees."""
+
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from lpcfg_sk.parsing._nltk import nltk_parser
+
+
+def _learner_has(name):
+    def check(parser):
+        # Raises an AttributeError that names the learner.
+        getattr(parser._final_estimator, name)
+        return True
+
+    return available_if(check)
+
+
+class Parser(Pipeline):
+    """A pipeline from trees to a parser.
+
+    :func:`~lpcfg_sk.make_parser` makes one. It is a
+    :class:`~sklearn.pipeline.Pipeline` whose last step is a learner, and it has the
+    learner's methods, each of them over raw sentences or trees: they go through the
+    preprocessing first. A method that the learner lacks, the parser lacks, too.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Transformers of treebanks, and the learner.
+    transform_input : list of str, default=None
+        See :class:`~sklearn.pipeline.Pipeline`.
+    memory : str or joblib.Memory, default=None
+        Cache of the fitted preprocessing steps.
+    verbose : bool, default=False
+        Whether to say how long each step takes.
+
+    See Also
+    --------
+    lpcfg_sk.make_parser : A learner behind the standard preprocessing.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import PCFG, make_parser
+    >>> from lpcfg_sk.datasets import load_toy
+    >>> parser = make_parser(PCFG()).fit(load_toy(300))
+    >>> print(parser.predict(["he worked again ."])[0])
+    (S (NP (PRP he)) (VP (VBD worked) (ADVP (RB again))) (. .))
+    >>> trees, status = parser.predict(["he worked again .", ""], return_status=True)
+    >>> status["status"].tolist()
+    ['parsed', 'empty']
+    >>> [len(parses) for parses in parser.parse_kbest(["he worked again ."], k=2)]
+    [2]
+    """
+
+    def _seen(self, X):
+        """Return X as the learner sees it."""
+        return self[:-1].transform(X) if len(self.steps) > 1 else X
+
+    @_learner_has("parse_kbest")
+    def parse_kbest(self, X, k=10):
+        """Best k trees of each sentence.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Only the words are parsed.
+        k : int, default=10
+            Number of trees; a sentence with fewer derivations has fewer.
+
+        Returns
+        -------
+        parses : list of list of (Tree, float)
+            For each sentence its trees, the best first, each with its score; see
+            ``parse_kbest`` of the learner.
+        """
+        return self._final_estimator.parse_kbest(self._seen(X), k)
+
+    @_learner_has("marginals")
+    def marginals(self, X, *, normalize=False):
+        """Marginals μ(a, i, j) of the nonterminals of the grammar.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Only the words are parsed.
+        normalize : bool, default=False
+            Whether to divide by the probability of the sentence.
+
+        Returns
+        -------
+        frames : list of DataFrame
+            One per sentence, with the columns label, start, end, marginal. Labels are
+            those of the binarised trees.
+        """
+        return self._final_estimator.marginals(self._seen(X), normalize=normalize)
+
+    @_learner_has("span_marginals")
+    def span_marginals(self, X):
+        """Posterior probabilities of brackets over the original labels.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Only the words are parsed.
+
+        Returns
+        -------
+        frames : list of DataFrame
+            One per sentence, with the columns label, start, end, marginal and tag.
+        """
+        return self._final_estimator.span_marginals(self._seen(X))
+
+    @_learner_has("sentence_log_prob")
+    def sentence_log_prob(self, X):
+        """Log probability of each sentence, the sum over its trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Only the words are parsed.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_sentences,)
+            Natural logarithm; -inf for a sentence without a tree.
+        """
+        return self._final_estimator.sentence_log_prob(self._seen(X))
+
+    @_learner_has("mixture_log_prob")
+    def mixture_log_prob(self, X, *, weight=0.01, method="score_samples"):
+        """Log probability under a mixture with the plain PCFG of the training trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Trees; sentences will do for "sentence_log_prob".
+        weight : float, default=0.01
+            Weight of the plain PCFG.
+        method : {"score_samples", "sentence_log_prob"}, default="score_samples"
+            Whether to score trees or sentences.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_rows,)
+        """
+        return self._final_estimator.mixture_log_prob(
+            self._seen(X), weight=weight, method=method
+        )
+
+    @_learner_has("sample")
+    def sample(self, n=1, random_state=None):
+        """Draw trees from the grammar.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of trees.
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        trees : Treebank
+            Trees, not binarised. Rare words are their classes.
+        """
+        return self._final_estimator.sample(n, random_state)
+
+    @_learner_has("partial_fit")
+    def partial_fit(self, X, y=None, **params):
+        """Go on learning from more trees, with the preprocessing as it is fitted.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            More training data.
+        y : None
+            Ignored.
+        **params
+            Further arguments of the learner's ``partial_fit``.
+
+        Returns
+        -------
+        self : Parser
+        """
+        self._final_estimator.partial_fit(self._seen(X), y, **params)
+        return self
+
+    def to_nltk_parser(self):
+        """Return the fitted parser with the interface of NLTK's parsers.
+
+        Returns
+        -------
+        parser : nltk.parse.api.ParserI
+            ``parse(tokens)`` yields the tree as an ``nltk.Tree``, ``parse(tokens, k)``
+            the best k; ``parse_one``, ``parse_all`` and ``parse_sents`` follow. As with
+            other parsers of NLTK, a sentence without a parse has no tree.
+
+        Raises
+        ------
+        ImportError
+            If nltk is not installed.
+
+        Examples
+        --------
+        >>> from lpcfg_sk import make_parser
+        >>> from lpcfg_sk.datasets import load_toy
+        >>> parser = make_parser().fit(load_toy(300)).to_nltk_parser()
+        >>> print(parser.parse_one(["he", "worked", "again", "."]))
+        (S (NP (PRP he)) (VP (VBD worked) (ADVP (RB again))) (. .))
+        """
+        check_is_fitted(self)
+        return nltk_parser(self)

@@ -1,0 +1,180 @@
+"""What a newcomer types, one line each, and what comes of it."""
+
+import copy
+import pickle
+import warnings
+
+import nltk
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline
+
+import lpcfg_sk
+from lpcfg_sk import PCFG, Parser, Tree, make_parser
+from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.exceptions import (
+    ChartMemoryError,
+    NotFittedError,
+    ParseError,
+    ParseFailureWarning,
+)
+from lpcfg_sk.treebank import tokenize
+
+TREES = load_toy(120)
+PARSER = make_parser(PCFG()).fit(TREES)
+HE = "(S (NP (PRP he)) (VP (VBD worked) (ADVP (RB again))) (. .))"
+WORDS = ["he", "worked", "again", "."]
+LONG = ["he", *["worked"] * 300]
+
+#: Lines and their values.
+ANSWERS = [
+    # Sentences in all forms.
+    ("PARSER.predict([WORDS])[0]", Tree.from_string(HE)),
+    ("PARSER.predict(['he worked again .'])[0]", Tree.from_string(HE)),
+    ("str(PARSER.predict([HE])[0])", HE),
+    ("PARSER.predict([Tree.from_string(HE)])[0]", Tree.from_string(HE)),
+    ("PARSER.predict([nltk.Tree.fromstring(HE)])[0]", Tree.from_string(HE)),
+    ("PARSER.predict((WORDS,)).sentences()", [WORDS]),
+    ("PARSER.predict(row for row in [WORDS]).sentences()", [WORDS]),
+    ("PARSER.predict(np.array(['he worked again .'])).sentences()", [WORDS]),
+    ("PARSER.predict(pd.Series(['he worked again .'])).sentences()", [WORDS]),
+    ("PARSER.predict(np.array([WORDS, 0], dtype=object)[:1]).sentences()", [WORDS]),
+    ("PARSER.predict([WORDS, 'he worked again .', HE]).tolist()[2]", TREES[0]),
+    ("PARSER.predict([[('he', 'PRP'), ('worked', 'VBD')], []]).lengths.sum()", 2),
+    ("len(PARSER.predict([]))", 0),
+    ("len(PARSER.predict(TREES))", 120),
+    # Every row has an answer.
+    ("PARSER.predict([WORDS, [], WORDS]).is_parsed.tolist()", [True, False, True]),
+    ("PARSER.predict(['', 'he worked again .']).is_parsed.tolist()", [False, True]),
+    ("str(PARSER.predict([[]])[0])", ""),
+    ("PARSER.parse_kbest([[]], 3)", [[]]),
+    ("PARSER.sentence_log_prob([[], WORDS])[0]", -np.inf),
+    ("[len(f) for f in PARSER.marginals([[], WORDS])][0]", 0),
+    ("[len(f) for f in PARSER.span_marginals([[], WORDS])]", [0, 17]),
+    ("status(PARSER, [WORDS, []])", ["parsed", "empty"]),
+    ("status(PARSER, [['worked', 'he'], WORDS])", ["flat", "parsed"]),
+    ("status(strict('skip'), [['worked', 'he'], WORDS])", ["skipped", "parsed"]),
+    ("status(strict('flat', 50_000), [WORDS, LONG])", ["parsed", "flat"]),
+    ("status(strict('skip', 50_000), [LONG, WORDS])", ["skipped", "parsed"]),
+    # What a parser does.
+    ("len(PARSER.parse_kbest([WORDS], k=3)[0])", 3),
+    ("PARSER.parse_kbest([WORDS])[0][0][0].words()", WORDS),
+    ("PARSER.marginals([WORDS], normalize=True)[0]['marginal'].max().round(6)", 1.0),
+    ("PARSER.span_marginals([WORDS])[0]['label'].iloc[0]", "S"),
+    ("PARSER.sentence_log_prob([WORDS]).shape", (1,)),
+    ("PARSER.score_samples(TREES[:2]).shape", (2,)),
+    ("PARSER.score_samples([HE]).shape", (1,)),
+    ("len(PARSER.sample(3, random_state=0))", 3),
+    ("PARSER.score(TREES[:20]) > 0.5", True),
+    ("clone(PARSER).fit(TREES[:9]).partial_fit(TREES[9:19]).score([HE]) <= 1", True),
+    ("hasattr(make_parser(SpectralLPCFG()), 'partial_fit')", False),
+    # It is a pipeline.
+    ("isinstance(make_parser(), Pipeline)", True),
+    ("type(make_parser())", Parser),
+    ("list(PARSER.named_steps)", ["binarize", "rarewords", "learner"]),
+    ("PARSER[:-1].transform(TREES[:1]).binarized", True),
+    ("PARSER[1:].predict(PARSER[:1].transform([WORDS])).sentences()", [WORDS]),
+    ("type(clone(PARSER))", Parser),
+    ("pickle.loads(pickle.dumps(PARSER)).predict([WORDS])[0]", TREES[0]),
+    ("copy.deepcopy(PARSER).predict([WORDS])[0]", TREES[0]),
+    ("make_parser().set_params(learner__decoder='viterbi')[-1].decoder", "viterbi"),
+    ("'Parser' in PARSER._repr_html_()", True),
+    ("len(cross_val_score(make_parser(), TREES[:30], cv=3))", 3),
+    ("saved(PARSER).predict([WORDS])[0]", TREES[0]),
+    ("type(saved(Pipeline(PARSER.steps)))", Parser),
+    # Trees.
+    ("tree.leaves()", WORDS),
+    ("tree.pos()[0]", ("he", "PRP")),
+    ("tree.height()", nltk.Tree.fromstring(HE).height()),
+    ("tree.productions()[0]", "S -> NP VP ."),
+    (
+        "[t.label for t in tree.subtrees(lambda t: t.height() > 2)]",
+        ["S", "NP", "VP", "ADVP"],
+    ),
+    ("tree.spans()[:2]", [("S", 0, 4), ("NP", 0, 1)]),
+    ("Tree.from_string(str(Tree('X', ['(', ')']))).words()", ["(", ")"]),
+    ("len(TREES[:2] + TREES[2:5])", 5),
+    ("tokenize('He left (early).')", ["He", "left", "-LRB-", "early", "-RRB-", "."]),
+    ("Treebank(['he worked']).sentences()", [["he", "worked"]]),
+    ("lpcfg_sk.Parser is Parser", True),
+]
+
+#: Lines that raise: the error, and what its message says.
+ERRORS = [
+    ("PARSER.predict('he worked')", TypeError, r"one string; wrap it in a list"),
+    ("PARSER.predict(tree)", TypeError, r"one tree; wrap it in a list, \[tree\]"),
+    ("Treebank(tree)", TypeError, r"one tree; wrap it in a list"),
+    ("Treebank(nltk.Tree.fromstring(HE))", TypeError, r"one tree"),
+    ("Treebank({'a': HE})", TypeError, r"got a dict; pass its values"),
+    ("Treebank([3])", TypeError, "item 0 is a int; a treebank is made of"),
+    ("Treebank(['(S (N a)'])", ValueError, r"item 0, line 1.*never closed"),
+    ("PARSER.predict(np.zeros((2, 2)))", TypeError, r"array of dtype float64"),
+    ("PARSER.predict(None)", TypeError, "NoneType"),
+    ("PARSER.parse_kbest([WORDS], k=0)", ValueError, "k must be"),
+    ("make_parser().predict([WORDS])", NotFittedError, "not fitted"),
+    ("make_parser().parse_kbest([WORDS])", NotFittedError, "not fitted"),
+    ("make_parser(LogisticRegression())", TypeError, "must learn from trees"),
+    ("make_parser(PCFG)", TypeError, r"an estimator such as PCFG\(\)"),
+    ("make_parser('pcfg')", TypeError, r"an estimator such as PCFG\(\)"),
+    ("make_parser(PCFG(), smooth=1)", TypeError, "no parameter of the preprocessing"),
+    ("make_parser(PCFG(on_failure='x')).fit(TREES)", ValueError, "'on_failure'"),
+    ("make_parser(SpectralLPCFG()).partial_fit", AttributeError, "partial_fit"),
+    ("make_parser(PCFG()).fit([WORDS])", ValueError, "sentence without a tree"),
+    ("PARSER.score([WORDS])", ValueError, "needs trees here"),
+    ("strict('raise').predict([WORDS, ['worked']])", ParseError, "row 1 has no parse"),
+    (
+        "strict('raise', 50_000).predict([WORDS, LONG])",
+        ChartMemoryError,
+        r"row 1 \(301 words\)",
+    ),
+    ("tokenize(['a', 'b'])", TypeError, "one sentence as a str"),
+    ("read_treebank(HE)", FileNotFoundError, "this looks like a tree"),
+]
+
+
+def status(parser, X):
+    return parser.predict(X, return_status=True)[1]["status"].tolist()
+
+
+def strict(on_failure, max_memory=2**31):
+    """A copy of the parser that treats failures in another way."""
+    parser = copy.deepcopy(PARSER)
+    return parser.set_params(
+        learner__on_failure=on_failure, learner__max_memory=max_memory
+    )
+
+
+@pytest.fixture
+def names(tmp_path):
+    def saved(parser):
+        lpcfg_sk.save(parser, tmp_path / "model")
+        return lpcfg_sk.load(tmp_path / "model")
+
+    others = (Pipeline, LogisticRegression, clone, cross_val_score, status, strict)
+    return {
+        **{name: getattr(lpcfg_sk, name) for name in lpcfg_sk.__all__},
+        **{function.__name__: function for function in (*others, saved, tokenize)},
+        **{"copy": copy, "lpcfg_sk": lpcfg_sk, "nltk": nltk, "np": np, "pd": pd},
+        **{"HE": HE, "LONG": LONG, "PARSER": PARSER, "TREES": TREES, "WORDS": WORDS},
+        **{"pickle": pickle, "tree": TREES[0]},
+    }
+
+
+@pytest.mark.parametrize(("line", "expected"), ANSWERS, ids=[a for a, _ in ANSWERS])
+def test_answers(line, expected, names):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParseFailureWarning)
+        value = eval(line, names)
+    assert value == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "message"), ERRORS, ids=[e[0] for e in ERRORS]
+)
+def test_errors(line, error, message, names):
+    with pytest.raises(error, match=message):
+        eval(line, names)
