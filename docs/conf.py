@@ -1,3 +1,10 @@
+import re
+
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from docutils.utils.math.unichar2tex import uni2tex_table
+from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 import lpcfg_sk
@@ -9,7 +16,6 @@ release = lpcfg_sk.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
@@ -39,6 +45,7 @@ html_sidebars = {
         "extending",
     )
 }
+html_math_renderer = "mathml"
 html_title = f"lpcfg_sk {release}"
 html_show_sourcelink = False
 
@@ -87,5 +94,26 @@ def link_by_last_name(app, env, node, content):
     )
 
 
+# A command that the converter of docutils does not know.
+SIZE_OF_BRACKET = re.compile(r"\\[Bb]ig+(?![A-Za-z])")
+
+
+def write_mathml(as_block):
+    """Write formulas as MathML, which browsers show without a script or a network."""
+
+    def visit(writer, node):
+        try:
+            formula = SIZE_OF_BRACKET.sub("", node.astext().translate(uni2tex_table))
+            writer.body.append(tex2mathml(formula, as_block=as_block))
+        except MathError as error:
+            message = "formula %r cannot be written as MathML: %s"
+            logger = logging.getLogger(__name__)
+            logger.warning(message, node.astext(), error, location=node)
+        raise nodes.SkipNode
+
+    return visit, None
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", write_mathml(False), write_mathml(True))
     app.connect("missing-reference", link_by_last_name)

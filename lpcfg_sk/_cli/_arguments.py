@@ -71,6 +71,13 @@ def _add_demo(parser):
     add("--json", action="store_true", help="write JSON")
 
 
+def _add_compile(parser):
+    """Compile all kernels, so that no later command waits: for images and clusters.
+
+    They are stored where numba stores them, see NUMBA_CACHE_DIR.
+    """
+
+
 def _add_train(parser):
     """Learn a parser from a treebank and save it."""
     add = parser.add_argument
@@ -176,6 +183,18 @@ def _add_minimize(parser):
     add("--json", action="store_true", help="write JSON")
 
 
+def _add_report(parser):
+    """Write a page that shows the errors of a model on gold trees.
+
+    One HTML file that needs no network: scores by length and by label, confused
+    labels, and gold and predicted trees side by side, to sort and filter.
+    """
+    add = parser.add_argument
+    add("model", help="file that train wrote")
+    _add_treebank(parser)
+    add("-o", "--output", type=_output_file, required=True, help="file of the page")
+
+
 def _add_inspect(parser):
     """Show what a model has learnt: its sizes and the meaning of its latent states."""
     add = parser.add_argument
@@ -188,6 +207,7 @@ def _add_inspect(parser):
 # Name of each command: module with the function of that name, and its arguments.
 _COMMANDS = {
     "demo": ("_learn", _add_demo),
+    "compile": ("_learn", _add_compile),
     "train": ("_learn", _add_train),
     "parse": ("_parse", _add_parse),
     "evaluate": ("_evaluate", _add_evaluate),
@@ -195,6 +215,7 @@ _COMMANDS = {
     "select": ("_learn", _add_select),
     "minimize": ("_models", _add_minimize),
     "inspect": ("_models", _add_inspect),
+    "report": ("_models", _add_report),
     "lm": ("_lm", add_lm),
 }
 

@@ -1,24 +1,30 @@
-"""Commands that fit parsers: demo, train and select."""
+"""Commands that fit parsers: demo, compile, train and select."""
 
 import glob
 import json
 import os
+import tempfile
+import time
+import warnings
 
 from sklearn.model_selection import GridSearchCV
 
 from lpcfg_sk._cli._arguments import PRESETS
-from lpcfg_sk._cli._console import Progress, emit, emit_table, note, watched
+from lpcfg_sk._cli._console import Progress, emit, emit_table, note, say, watched
 from lpcfg_sk._cli._inputs import read_trees
 from lpcfg_sk._cli._models import as_lpcfg
+from lpcfg_sk._kernels import kernel_folder
 from lpcfg_sk._pipeline import make_parser
+from lpcfg_sk.automata import WTA, SVTAMinimizer
 from lpcfg_sk.cfg import MarginEMPCFG
 from lpcfg_sk.datasets import load_penn_sample, load_toy
 from lpcfg_sk.em import EMLPCFG, PCFG
-from lpcfg_sk.ensemble import make_ensemble
-from lpcfg_sk.inspection import compare, results_table
-from lpcfg_sk.persistence import save
+from lpcfg_sk.ensemble import VotingParser, make_ensemble
+from lpcfg_sk.inspection import compare, report, results_table
+from lpcfg_sk.persistence import load, save
 from lpcfg_sk.pivot import PivotLPCFG
 from lpcfg_sk.spectral import SpectralLPCFG
+from lpcfg_sk.treebank import read_treebank, write_treebank
 
 
 def demo(arguments):
@@ -40,15 +46,67 @@ def demo(arguments):
         "Pivot + EM, m=8": EMLPCFG(8, init=PivotLPCFG(8), **em),
     }
     parsers = {name: make_parser(learner) for name, learner in learners.items()}
-    note("The first run compiles the kernels, which takes about a minute.")
+    say(
+        f"five learners on {len(training)} trees: about {_seconds(len(training))} "
+        "seconds, and a minute more where kernels have to be compiled"
+    )
     # A run on a few trees compiles the kernels, so that the times below are of work.
     compare(parsers, training[:300], test=training[-10:])
-    table = compare(parsers, training, test=test, verbose=watched())
+    table = compare(parsers, training, test=test, verbose=1)
     if not arguments.json:
         emit(f"Trained on {len(training)} trees, tested on {len(test)}; for example")
         emit(f"  {' '.join(test[0].words())}")
         emit(f"  {test[0]}\n")
     emit_table(table, as_json=arguments.json)
+
+
+def _seconds(n_trees):
+    """Rough time of the demonstration on one core, when kernels are compiled."""
+    return 4 + n_trees // 400
+
+
+def compile(arguments):
+    """Run a few trees through all that the commands call, which compiles it."""
+    begin = time.monotonic()
+    trees = load_toy(60)
+    fixed = {"max_iter": 2, "tol": None, "validation_fraction": None}
+    learners = (
+        PCFG(),
+        MarginEMPCFG(max_iter=2),
+        SpectralLPCFG(2),
+        PivotLPCFG(2),
+        EMLPCFG(2, init=PivotLPCFG(2), **fixed),
+        EMLPCFG(2, max_iter=2),
+    )
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        # Two iterations do not converge.
+        warnings.simplefilter("ignore")
+        for learner in learners:
+            parser = make_parser(learner, horizontal=1).fit(trees)
+            say(f"{type(learner).__name__}, {time.monotonic() - begin:.0f} s")
+            path = os.path.join(folder, "model")
+            save(parser, path)
+            _use(load(path), trees[:20], folder)
+        members = [("one", make_parser()), ("two", make_parser(horizontal=1))]
+        _use(VotingParser(members).fit(trees), trees[:20], folder)
+        whole = WTA.from_pcfg(make_parser().fit(trees)[-1])
+        whole.distance(SVTAMinimizer(whole, 2).fit(None).wta_)
+    emit(f"the kernels are compiled and stored in {kernel_folder()}")
+
+
+def _use(parser, trees, folder):
+    """Parse and score in every way that a command does."""
+    path = os.path.join(folder, "trees.mrg")
+    trees.write(path)
+    treebank = read_treebank(path)
+    report(parser, treebank, os.path.join(folder, "page.html"))
+    tagged = [list(zip(t.words(), t.tags(), strict=True)) for t in treebank]
+    write_treebank(parser.predict(tagged), os.path.join(folder, "predicted.mrg"))
+    if not hasattr(parser, "steps"):
+        return
+    learner, seen = parser[-1], parser[:-1].transform(treebank)
+    learner.score_samples(seen)
+    learner.parse_kbest(seen, 2)
 
 
 def train(arguments):

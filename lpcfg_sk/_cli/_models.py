@@ -1,12 +1,16 @@
-"""Commands that read a saved parser and do not parse: inspect and minimize."""
+"""Commands that look into a saved parser: inspect, report and minimize."""
+
+import os
 
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from lpcfg_sk._cli._console import emit, emit_table, say
+from lpcfg_sk._cli._inputs import read_trees
 from lpcfg_sk._cli._parse import load_parser
 from lpcfg_sk.automata import WTA, SVTAMinimizer
 from lpcfg_sk.inspection import describe_state, state_table
+from lpcfg_sk.inspection import report as write_report
 
 
 def inspect(arguments):
@@ -35,6 +39,15 @@ def inspect(arguments):
     else:
         states = pd.Series(grammar.m, name="states").rename_axis("nonterminal")
         emit_table(states.to_frame(), as_json=arguments.json)
+
+
+def report(arguments):
+    """Write the page of errors."""
+    parser = load_parser(arguments.model)
+    treebank = read_trees(arguments.treebank, arguments)
+    title = f"Errors of {os.path.basename(arguments.model)}"
+    write_report(parser, treebank, arguments.output, title=title)
+    emit(f"{arguments.output}: {len(treebank)} sentences")
 
 
 def minimize(arguments):

@@ -11,7 +11,7 @@ Families of modules:
 - given trees under L-PCFGs: ``_lpcfg_trees``, ``_em``, ``_em_batches``;
 - moments and convex problems: ``_moments``, ``_pivot``, ``_pivot_sum``, ``_aggregate``;
 - tree automata: ``_wta_charts``, ``_wta_tensors``;
-- all of them: ``_shared``.
+- all of them: ``_shared``; ``_compilation`` reports when they are compiled.
 """
 
 import atexit
@@ -19,6 +19,8 @@ import shutil
 import tempfile
 
 import numba
+
+from lpcfg_sk._kernels._compilation import listen
 
 
 def _probe():
@@ -40,4 +42,10 @@ def _find_cache_folder():
         numba.config.CACHE_DIR = folder
 
 
+def kernel_folder():
+    """Return the folder in which compiled kernels are stored."""
+    return numba.njit(cache=True)(_probe)._cache.cache_path
+
+
 _find_cache_folder()
+listen()

@@ -1,4 +1,4 @@
-"""Result tables, displays, and differences of trees."""
+"""Result tables, displays, differences of trees, and a page of errors."""
 
 from lpcfg_sk.inspection._chart import ChartDisplay
 from lpcfg_sk.inspection._comparison import ComparisonDisplay, compare
@@ -12,6 +12,7 @@ from lpcfg_sk.inspection._latent_states import (
     describe_state,
     state_table,
 )
+from lpcfg_sk.inspection._report import report
 from lpcfg_sk.inspection._search import StateCurveDisplay, results_table
 from lpcfg_sk.inspection._state_numbers import StateNumbersDisplay, state_numbers
 from lpcfg_sk.inspection._tree_diff import tree_diff
@@ -27,6 +28,7 @@ __all__ = [
     "TailFitDisplay",
     "compare",
     "describe_state",
+    "report",
     "results_table",
     "state_numbers",
     "state_table",

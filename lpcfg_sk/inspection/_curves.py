@@ -127,7 +127,8 @@ class SingularValueDisplay(Display):
         estimator : SpectralLPCFG, SVTAMinimizer, or a pipeline that ends in one
             Fitted estimator with ``singular_values_``.
         nonterminals : list of str, default=None
-            Which nonterminals; those with the most values where None.
+            Which nonterminals; the most frequent ones with several values where
+            None.
         most : int, default=8
             How many of them at most.
         ax : matplotlib Axes, default=None
@@ -144,7 +145,8 @@ class SingularValueDisplay(Display):
         if not isinstance(values, dict):
             return cls({type(learner).__name__: np.asarray(values)}).plot(ax, **kwargs)
         if nonterminals is None:
-            ranked = sorted(values, key=lambda a: (-len(values[a]), -values[a][0], a))
+            counts = learner.counts_
+            ranked = sorted(values, key=lambda a: (len(values[a]) < 2, -counts[a], a))
             nonterminals = ranked[:most]
         missing = [a for a in nonterminals if a not in values]
         if missing:

@@ -1,5 +1,7 @@
 """What latent states mean: tables of their words and rules, and a picture."""
 
+from textwrap import wrap
+
 import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
@@ -159,6 +161,11 @@ def _expansions(grammar, only=None):
     }
 
 
+#: Characters of a line of a heading, and of the name of an expansion.
+_HEADING_WIDTH = 64
+_NAME_WIDTH = 32
+
+
 class LatentStateDisplay(Display):
     """What the latent states of a nonterminal mean: words, rules and pivots.
 
@@ -234,23 +241,34 @@ class LatentStateDisplay(Display):
         -------
         display : LatentStateDisplay
         """
-        n_bars = sum(len(state) for state in self.states)
-        height = 1.2 + 0.22 * (n_bars + 2 * len(self.states))
-        ax = self._axes(ax, figsize=(6.4, height))
-        self.bars_, ticks, names, at = [], [], [], 0
-        for h, state in enumerate(self.states):
-            title = f"state {h}"
-            if self.pivots:
-                title += f", pivot {self.pivots[h]}"
-            # The line above the bars of a state is its heading.
-            place = {"transform": ax.get_yaxis_transform(), "va": "center"}
-            ax.text(0.01, at, title, fontsize="small", fontweight="bold", **place)
-            where = [at + 1 + i for i in range(len(state))]
+        headings = [f"state {h}" for h in range(len(self.states))]
+        if self.pivots:
+            pairs = zip(headings, self.pivots, strict=True)
+            headings = [f"{heading}, pivot {pivot}" for heading, pivot in pairs]
+        headings = [wrap(heading, _HEADING_WIDTH) for heading in headings]
+        names = [
+            [wrap(name, _NAME_WIDTH) or [""] for name in state["expansion"]]
+            for state in self.states
+        ]
+        n_lines = sum(map(len, headings)) + sum(len(n) for own in names for n in own)
+        ax = self._axes(ax, figsize=(6.4, 1.2 + 0.22 * (n_lines + len(headings))))
+        place = {"transform": ax.get_yaxis_transform(), "va": "center"}
+        self.bars_, ticks, at = [], [], 0
+        for state, heading, own in zip(self.states, headings, names, strict=True):
+            # The lines above the bars of a state are its heading.
+            middle = at + (len(heading) - 1) / 2
+            text = "\n".join(heading)
+            ax.text(0.01, middle, text, fontsize="small", fontweight="bold", **place)
+            at += len(heading)
+            where = []
+            for name in own:
+                where.append(at + (len(name) - 1) / 2)
+                at += len(name)
             self.bars_.append(ax.barh(where, state["probability"], color=color))
             ticks += where
-            names += state["expansion"].tolist()
-            at += len(state) + 2
-        ax.set_yticks(ticks, names, fontsize="small")
+            at += 1
+        labels = ["\n".join(name) for own in names for name in own]
+        ax.set_yticks(ticks, labels, fontsize="small")
         ax.set_ylim(at - 1.2, -0.8)
         ax.set(xlabel="probability", title=f"Latent states of {self.nonterminal}")
         return self

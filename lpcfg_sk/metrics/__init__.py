@@ -10,6 +10,7 @@ parse as a failure: :func:`f1_score`, :func:`bracket_counts`, :func:`label_repor
 probabilities.
 """
 
+from lpcfg_sk.metrics._alignment import align_treebanks
 from lpcfg_sk.metrics._bootstrap import (
     BootstrapInterval,
     PairedBootstrap,
@@ -56,3 +57,6 @@ __all__ = [
     "perplexity",
     "tree_perplexity",
 ]
+
+# Shared with other packages, but not public.
+_shared = (align_treebanks,)

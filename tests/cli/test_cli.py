@@ -302,9 +302,18 @@ def test_minimize(folder, capsys):
 
 
 @pytest.mark.slow_without_jit
+def test_compile_runs_what_the_commands_run(capsys):
+    status, out, err = run(capsys, "compile")
+    assert status == 0, err
+    assert "the kernels are compiled and stored in" in out
+    assert "SpectralLPCFG" in err
+
+
+@pytest.mark.slow_without_jit
 def test_demo_prints_a_table(capsys):
     status, out, err = run(capsys, "demo", "--trees", 100, "--json")
     assert status == 0, err
+    assert "five learners on 100 trees: about 4 seconds" in err
     rows = {row["model"]: row["f1"] for row in json.loads(out)}
     assert len(rows) >= 4
     assert rows["PCFG"] > 0

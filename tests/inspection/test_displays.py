@@ -51,6 +51,11 @@ def test_singular_values_of_a_pipeline():
     display = SingularValueDisplay.from_estimator(spectral, most=3).plot()
     assert len(display.lines_) == 3
     assert display.ax_.get_yscale() == "log"
+    # Those that occur most often.
+    counts = spectral[-1].counts_
+    chosen = [counts[a] for a in display.singular_values]
+    several = [a for a, v in spectral[-1].singular_values_.items() if len(v) > 1]
+    assert chosen == sorted((counts[a] for a in several), reverse=True)[:3]
     one = SingularValueDisplay.from_estimator(spectral, nonterminals=["NP"])
     assert list(one.singular_values) == ["NP"]
     with pytest.raises(ValueError, match="no singular values for ZZ"):
@@ -188,6 +193,22 @@ def test_latent_states(em):
     assert "state 1, pivot q" in [text.get_text() for text in named.ax_.texts]
     with pytest.raises(ValueError, match="no nonterminal 'ZZ'"):
         LatentStateDisplay.from_estimator(em, "ZZ")
+
+
+def test_long_names_of_latent_states_are_wrapped():
+    names = ["a rule with a name " * 4, "short"]
+    state = pd.DataFrame({"expansion": names, "probability": [0.7, 0.3]})
+    display = LatentStateDisplay("NP", [state], ["a long pivot " * 12]).plot()
+    (heading,) = display.ax_.texts
+    assert max(map(len, heading.get_text().split("\n"))) <= 64
+    long, short = (label.get_text() for label in display.ax_.get_yticklabels())
+    assert max(map(len, long.split("\n"))) <= 32
+    assert short == "short"
+    # Every line has its place.
+    first, second = display.ax_.get_yticks()
+    n_lines = long.count("\n") + 1
+    assert second - first == pytest.approx((n_lines + 1) / 2)
+    assert first >= heading.get_text().count("\n") + 1
 
 
 @pytest.mark.slow_without_jit

@@ -1,0 +1,102 @@
+"""Says that kernels are being compiled, and keeps a full disk from stopping them.
+
+numba compiles a kernel when it is first called and stores the code on disk. It triggers
+an event around each compilation, and none where the code is found on disk.
+"""
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+
+from numba.core import event
+
+__all__ = ["CompilationListener", "listen"]
+
+#: "0" never writes, "1" always does; by default tests of other programs stay quiet.
+VARIABLE = "LPCFG_SK_COMPILE_MESSAGES"
+#: Seconds of compilation before the first line, and between later ones.
+_PATIENCE = 1.0
+_INTERVAL = 5.0
+#: More than the code of the largest kernel takes.
+_ROOM = 2**21
+
+
+class CompilationListener(event.Listener):
+    """Reports the compilation of this package's kernels on standard error.
+
+    Nothing is written where all kernels are found on disk, nor if compiling takes less
+    than a second.
+    """
+
+    def __init__(self):
+        self.n_kernels = 0
+        self.seconds = 0.0
+        self._depth = 0
+        self._begin = 0.0
+        self._last_line = None
+
+    def on_start(self, event):
+        """Begin to compile a kernel."""
+        dispatcher = event.data["dispatcher"]
+        if not _is_own(dispatcher):
+            return
+        if self._depth == 0:
+            self._begin = time.monotonic()
+        self._depth += 1
+        cache = dispatcher._cache
+        if cache.cache_path is not None and not _has_room(cache.cache_path):
+            # The kernel is kept for this process alone; storing it would raise.
+            cache.disable()
+
+    def on_end(self, event):
+        """Count a kernel, and write a line about it from time to time."""
+        if not _is_own(event.data["dispatcher"]):
+            return
+        self._depth -= 1
+        self.n_kernels += 1
+        if self._depth:
+            # Called by another kernel, whose time counts.
+            return
+        now = time.monotonic()
+        self.seconds += now - self._begin
+        if self._last_line is None:
+            if self.seconds > _PATIENCE:
+                self._say(
+                    "compiling kernels for this machine, once per installation: up to "
+                    "a minute"
+                )
+        elif now - self._last_line > _INTERVAL:
+            self._say(f"compiled {self.n_kernels} kernels in {self.seconds:.0f} s")
+
+    def _say(self, text):
+        self._last_line = time.monotonic()
+        wanted = os.environ.get(VARIABLE)
+        if wanted == "0" or (wanted != "1" and "pytest" in sys.modules):
+            return
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            # Standard error may be closed.
+            sys.stderr.write(f"lpcfg_sk: {text}\n")
+            sys.stderr.flush()
+
+
+def _is_own(dispatcher):
+    return dispatcher.py_func.__module__.startswith(__package__)
+
+
+def _has_room(folder):
+    """Whether a folder takes another kernel: it can be full, read-only or gone."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_ROOM))
+            file.flush()
+    except OSError:
+        return False
+    return True
+
+
+def listen():
+    """Report compilations from now on."""
+    event.register("numba:compile", CompilationListener())
