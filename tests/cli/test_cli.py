@@ -169,7 +169,8 @@ def test_warnings_of_a_batch_say_which_lines(folder, capsys, monkeypatch):
 
 def test_sentences_too_long_are_located(folder, capsys, monkeypatch):
     parser = load(folder / "pcfg")
-    save(parser.set_params(learner__max_memory=20_000), folder / "small")
+    strict = {"learner__max_memory": 20_000, "learner__on_failure": "raise"}
+    save(parser.set_params(**strict), folder / "small")
     text = "the dog\n\n" + " ".join(["the dog sees"] * 30)
     status, _, err = parse(monkeypatch, capsys, text, folder / "small", "--batch", 9)
     assert status == 1
