@@ -208,6 +208,8 @@ class _Parsers(NamedTuple):
                 sys.stderr.write(f"{name}: {seconds:.1f} s\n")
             return result
 
+        if not len(alone):
+            return pieces, failed, errors
         jobs = [(row,) for row in alone.tolist()]
         results = map_chunks(parse_one, jobs, n_jobs=self.n_jobs)
         for (row,), result in zip(jobs, results, strict=True):
