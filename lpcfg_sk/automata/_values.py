@@ -123,6 +123,20 @@ def tree_condition_numbers(wta, X, *, n_jobs=None):
     return columns[0] if columns else np.zeros(0)
 
 
+def tree_vectors(wta, X, *, n_jobs=None):
+    """Vectors ω(t) of trees, and the logarithms of the factors taken out of them."""
+    return _over_chunks(_root_vectors, wta, X, n_jobs) or _no_vectors(wta)
+
+
+def leaf_contexts(wta, X, *, n_jobs=None):
+    """Vectors α(c) of the contexts of all leaves, and their log scales."""
+    return _over_chunks(_leaf_contexts, wta, X, n_jobs) or _no_vectors(wta)
+
+
+def _no_vectors(wta):
+    return np.zeros((0, wta.n_states)), np.zeros(0)
+
+
 def _over_chunks(function, wta, X, n_jobs):
     """Concatenated columns of a function of α and of chunks of trees."""
     alpha = wta.alpha
@@ -161,8 +175,29 @@ def _values(alpha, trees):
 
 
 def _condition_numbers(alpha, trees):
-    inside, _, levels = _inside(trees)
-    outside = np.zeros_like(inside)
+    inside, scale, levels = _inside(trees)
+    outside, _ = _outside(alpha, trees, inside, scale, levels)
+    value = np.abs(np.einsum("vi,vi->v", outside, inside))
+    length = np.linalg.norm(outside, axis=1) * np.linalg.norm(inside, axis=1)
+    terms = np.divide(length, value, out=np.full(len(value), np.inf), where=value > 0)
+    return (np.add.reduceat(terms, trees.node_offsets[:-1]),)
+
+
+def _root_vectors(alpha, trees):
+    vectors, log_scale, _ = _inside(trees)
+    root = trees.node_offsets[:-1]
+    return vectors[root], log_scale[root]
+
+
+def _leaf_contexts(alpha, trees):
+    outside, log_scale = _outside(alpha, trees, *_inside(trees))
+    leaf = trees.size == 1
+    return outside[leaf], log_scale[leaf]
+
+
+def _outside(alpha, trees, inside, inside_scale, levels):
+    """Rescaled α(c_v) of all nodes, and their log scales."""
+    outside, scale = np.zeros_like(inside), np.zeros(len(inside))
     outside[trees.node_offsets[:-1]] = alpha
     to_left, to_right = (
         [t.permuted(axes) for t in trees.tensors] for axes in ((1, 0, 2), (2, 0, 1))
@@ -170,15 +205,14 @@ def _condition_numbers(alpha, trees):
     for nodes in reversed(levels[1:]):
         left = nodes + 1
         right = left + trees.size[left]
-        label, above = trees.label[nodes], outside[nodes]
-        rescale_rows(above, np.zeros(len(nodes)))
-        outside[left] = _apply(to_left, label, above, inside[right])
-        outside[right] = _apply(to_right, label, above, inside[left])
-    rescale_rows(outside, np.zeros(len(outside)))
-    value = np.abs(np.einsum("vi,vi->v", outside, inside))
-    length = np.linalg.norm(outside, axis=1) * np.linalg.norm(inside, axis=1)
-    terms = np.divide(length, value, out=np.full(len(value), np.inf), where=value > 0)
-    return (np.add.reduceat(terms, trees.node_offsets[:-1]),)
+        label, above, log_scale = trees.label[nodes], outside[nodes], scale[nodes]
+        rescale_rows(above, log_scale)
+        log_scale += trees.log_unit[label]
+        for to, below, beside in ((to_left, left, right), (to_right, right, left)):
+            outside[below] = _apply(to, label, above, inside[beside])
+            scale[below] = log_scale + inside_scale[beside]
+    rescale_rows(outside, scale)
+    return outside, scale
 
 
 def _inside(trees):

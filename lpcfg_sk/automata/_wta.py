@@ -18,9 +18,11 @@ from lpcfg_sk.automata._conversion import (
 from lpcfg_sk.automata._sums import SumsOverTrees
 from lpcfg_sk.automata._values import (
     SpanChart,
+    leaf_contexts,
     terminal_vectors,
     tree_condition_numbers,
     tree_log_values,
+    tree_vectors,
 )
 from lpcfg_sk.treebank import check_treebank
 
@@ -293,6 +295,54 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
         sign, log = self.log_value(X, n_jobs=n_jobs)
         with np.errstate(over="ignore"):
             return sign * np.exp(log)
+
+    def tree_vectors(self, X, *, n_jobs=None):
+        """Vector ω(t) of each tree: columns of S_A in H = P_A S_A (section 2.2).
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees; a leaf is a pre-terminal over a word.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_trees, n)
+            One row per tree; f(t) is its product with `alpha`.
+        """
+        vectors, log_scale = tree_vectors(self, _binary_trees(X), n_jobs=n_jobs)
+        return vectors * np.exp(log_scale)[:, None]
+
+    def context_vectors(self, X, *, hole="*", n_jobs=None):
+        """Vector α(c) of each context: rows of P_A in H = P_A S_A (section 2.2).
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees with one leaf over the word `hole`, which stands for any tree.
+        hole : str, default="*"
+            The word that marks the hole.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_contexts, n)
+            One row per context; f(c[t]) is its product with ω(t).
+        """
+        X = _binary_trees(X)
+        token = np.flatnonzero(X.tokens.map_to([hole])[X.token] >= 0)
+        row = np.searchsorted(X.token_offsets, token, side="right") - 1
+        n_holes = np.bincount(row, minlength=len(X))
+        if (n_holes != 1).any():
+            bad = int(np.flatnonzero(n_holes != 1)[0])
+            raise ValueError(
+                f"A context has one leaf over the word {hole!r}; row {bad} has "
+                f"{n_holes[bad]}."
+            )
+        vectors, log_scale = leaf_contexts(self, X, n_jobs=n_jobs)
+        return vectors[token] * np.exp(log_scale[token])[:, None]
 
     def condition_numbers(self, X, *, n_jobs=None):
         """Measure how much rounding errors grow in the value of each tree.

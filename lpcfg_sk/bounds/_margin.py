@@ -1,6 +1,6 @@
 """Grammars with a margin: when approximations are proper.
 
-Propositions 1 to 3, 5 and 7 of Cohen and Smith (2012), in their symbols. A
+Propositions 1 to 5 and 7 of Cohen and Smith (2012), in their symbols. A
 distribution p over derivations z of a grammar G with N rules in binary normal form
 obeys
 
@@ -25,7 +25,7 @@ import math
 from numbers import Real
 from typing import NamedTuple
 
-from lpcfg_sk.bounds._checks import between_0_and_1, check_constants
+from lpcfg_sk.bounds._checks import between_0_and_1, check_constants, positive
 
 
 class Boundedness(NamedTuple):
@@ -231,6 +231,66 @@ def tightness(m, *, s, N, L, q, alpha=1.0):
         tail_mass=min(1.0, math.exp(min(0.0, log_mass(x)))),
         M=math.exp(log_M) if log_M < 709 else math.inf,
     )
+
+
+def asymptotic_risk_gap(n, *, s, N, L, q, B):
+    r"""Bound of what the margin costs the empirical risk (lemma 1, proposition 4).
+
+    Parameters
+    ----------
+    n : float
+        Number of samples, more than 1; the margin is n^-s.
+    s : float
+        Exponent of the margin.
+    N : int
+        Number of rules of the binary normal form.
+    L, q : float
+        Constants of the distribution.
+    B : float
+        Largest expected count of a rule.
+
+    Returns
+    -------
+    bound : float
+        Upper bound of the expected difference between the empirical risk of the best
+        grammar with the margin and that of the maximum likelihood estimate. It goes
+        to zero: the first is an asymptotic empirical risk minimiser.
+
+    Notes
+    -----
+    With t = log² n, where only derivations longer than t lose more than ε_tail(n),
+
+    .. math::
+        (\log 2 + sN \log n) \Bigl(L \sum_{l > t} l q^l
+        + (n - 1) NB \, L \sum_{l > t} q^l\Bigr) + ε_{tail}(n)
+
+    The first factor bounds the losses per rule of the uniform grammar, which is no
+    better than the maximum likelihood estimate, and of a grammar with the margin.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import asymptotic_risk_gap
+    >>> constants = {"s": 1.5, "N": 10, "L": 1.0, "q": 0.5, "B": 2.0}
+    >>> [f"{asymptotic_risk_gap(n, **constants):.1e}" for n in (1e3, 1e4, 1e5)]
+    ['1.5e-02', '8.5e-04', '4.2e-05']
+    """
+    check_constants(L=L, q=q, s=s, N=N)
+    positive(B=B)
+    eps_tail = tightness(n, s=s, N=N, L=L, q=q).eps_tail
+    log_n = math.log(n)
+    mass, length = length_tail(log_n**2, L=L, q=q)
+    per_rule = math.log(2) + s * N * log_n
+    return per_rule * (length + (n - 1) * N * B * mass) + eps_tail
+
+
+def length_tail(t, *, L, q):
+    """Bound the probability and the expected length of derivations longer than t.
+
+    Where p(z) ≤ L r^|z| and Λ(k) r^k ≤ q^k: the sums of L q^l and L l q^l over l > t.
+    """
+    first = math.floor(t) + 1
+    mass = L * q**first / (1 - q)
+    return mass, mass * (first + q / (1 - q))
 
 
 def loss_bound(log_n, s, N):

@@ -23,6 +23,7 @@ from lpcfg_sk.bounds._checks import between_0_and_1, check_constants, positive
 from lpcfg_sk.bounds._margin import (
     boundedness,
     last_crossing,
+    length_tail,
     log_derivations,
     loss_bound,
 )
@@ -345,6 +346,65 @@ def margin_relative_deviation(n, rho, *, N, s, H):
     between_0_and_1(rho=rho)
     positive(n=n, N=N, s=s, H=H)
     return 2 * rho * loss_bound(math.log(n), s, N) / H
+
+
+def parameter_deviation_probability(n, delta, *, mean, L, q, K=None):
+    r"""Probability that the relative frequency of a rule is off (section 7.3.2).
+
+    Parameters
+    ----------
+    n : float
+        Number of trees.
+    delta : float
+        Deviation of the relative frequency of a rule from its probability.
+    mean : float
+        Expected count of the rule's left-hand side in a derivation, see
+        :func:`lpcfg_sk.cfg.rule_expectations`.
+    L, q : float
+        Constants of the distribution.
+    K : int, default=None
+        Length of derivations up to which Hoeffding's inequality is applied; the one
+        that gives the smallest bound where None.
+
+    Returns
+    -------
+    probability : float
+        At most 1.
+
+    Notes
+    -----
+    The remark of the paper, worked out. A tree with counts c of the rule and d of its
+    left-hand side has E[c - θd] = 0. If the means of c - θd and of d over the n trees
+    are within ε = δ mean/(1 + δ) of their expectations, then the ratio of the means of
+    c and d is within δ of θ. Trees of more than K rules are set aside, which moves an
+    expectation by at most τ:
+
+    .. math:: 3 \exp\Bigl(-\frac{2n(ε - τ)^2}{K^2}\Bigr) + n L \sum_{l > K} q^l,
+        \quad τ = L \sum_{l > K} l q^l
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import parameter_deviation_probability
+    >>> constants = {"mean": 2.0, "L": 1.0, "q": 0.5}
+    >>> f"{parameter_deviation_probability(1e6, 0.05, **constants):.1e}"
+    '1.3e-05'
+    """
+    positive(n=n, delta=delta, mean=mean)
+    check_constants(L=L, q=q)
+    epsilon = delta * mean / (1 + delta)
+
+    def bound(K):
+        mass, length = length_tail(K, L=L, q=q)
+        if length >= epsilon:
+            return 1.0
+        return 3 * math.exp(-2 * n * ((epsilon - length) / K) ** 2) + n * mass
+
+    if K is not None:
+        positive(K=K)
+        return min(1.0, bound(K))
+    # Beyond the length where the tail is negligible only the first term grows.
+    longest = math.ceil((math.log(n * L) - math.log1p(-q) + 50) / -math.log(q))
+    return min(1.0, *map(bound, range(1, max(2, longest))))
 
 
 def _alpha_of(Lambda, alpha):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from lpcfg_sk.bounds._checks import not_negative, positive
+from lpcfg_sk.bounds._checks import between_0_and_1, not_negative, positive
 
 
 def spectral_error(N, *, m, Delta, delta, kappa, gamma):
@@ -238,6 +238,67 @@ def spectral_sample_size(
     }
     spread = 1 + np.sqrt(2 * _log_events(n_nonterminals, delta))
     return {name: int(np.ceil((spread / e) ** 2)) for name, e in errors.items()}
+
+
+def spectral_ratio_sample_size(
+    epsilon, delta, *, m, R, Lambda, sigma, N=None, n_words=None
+):
+    r"""Samples after which probabilities are within a factor 1 ± ε of the true ones.
+
+    Theorem 3 of the ACL 2012 paper, for a tree, and its version for marginals.
+
+    Parameters
+    ----------
+    epsilon : float
+        With probability 1 − δ, the ratios p̂/p (or μ̂/μ) are within ε of 1.
+    delta : float
+        The probability δ of failure.
+    m : int
+        Number of latent states.
+    R : int
+        Number of rules, binary and lexical.
+    Lambda : float
+        Smallest absolute value of an entry of c¹_a, d^∞_{a → x}, D^{a → b c} and
+        (Σ^a)⁻¹; all entries of the first three and of Σ^a are in [−1, 1].
+    sigma : float
+        Smallest σ_m(Ω^a).
+    N : int, default=None
+        Number of rules of the tree.
+    n_words : int, default=None
+        Number of words of the sentence whose marginals are meant, in place of `N`.
+        All its trees have N = 2n − 1 rules; each of their values is within the factor,
+        and so are the sums of them that marginals are.
+
+    Returns
+    -------
+    samples : int
+        Samples needed of each nonterminal, M_a.
+
+    Notes
+    -----
+    .. math:: M_a ≥ \frac{128 m^2}{\bigl(\sqrt[2N+1]{1+ε} - 1\bigr)^2 Λ^2 σ^4}
+        \log \frac{2mR}{δ}
+
+    The projections are those of the exact Ω^a. The paper has only a sketch of a proof.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import spectral_ratio_sample_size
+    >>> samples = spectral_ratio_sample_size(
+    ...     0.1, 0.05, m=2, R=20, Lambda=0.01, sigma=0.3, N=5)
+    >>> f"{samples:.3g}"
+    '6.16e+13'
+    """
+    positive(epsilon=epsilon, m=m, R=R, Lambda=Lambda, sigma=sigma)
+    between_0_and_1(delta=delta)
+    if (N is None) == (n_words is None):
+        raise ValueError("give either N, for a tree, or n_words, for marginals")
+    N = 2 * n_words - 1 if N is None else N
+    positive(N=N)
+    # The root is so close to one that its difference would lose digits.
+    spread = np.expm1(np.log1p(epsilon) / (2 * N + 1))
+    needed = 128 * (m / (spread * Lambda * sigma**2)) ** 2
+    return int(np.ceil(needed * np.log(2 * m * R / delta)))
 
 
 def separability_report(estimator):

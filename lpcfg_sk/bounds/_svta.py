@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lpcfg_sk.bounds._checks import between_0_and_1, positive
+
 
 class SVTAWeightBounds(NamedTuple):
     """Bounds on the absolute weights of a singular value tree automaton.
@@ -191,6 +193,43 @@ def truncation_total_max_size(epsilon, *, n, n_words, s):
     if s == 0:
         return np.inf
     room = np.log(epsilon) - np.log(s)
+    return float(room / np.log(4.0 * n_words * n**2) - 1)
+
+
+def geometric_truncation_max_size(epsilon, *, n, n_kept, n_words, C, theta):
+    r"""Size below which the total error stays under ε, for a geometric decay.
+
+    Parameters
+    ----------
+    epsilon : float
+        Allowed sum of errors.
+    n : int
+        Number of states before truncation.
+    n_kept : int
+        Number of states that are kept, n̂.
+    n_words : int
+        Size S of the alphabet.
+    C, theta : float
+        Singular values are :math:`s_i = C θ^i` with 0 < θ < 1.
+
+    Returns
+    -------
+    float
+        :math:`M < ((\hat n + 1) \log(1/θ) + \log ε - \log C) / \log(4Sn^2) - 1`:
+        :func:`truncation_total_max_size` at :math:`s_{\hat n + 1}`. The paper prints
+        + log C, and leaves the last term out.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import geometric_truncation_max_size
+    >>> round(geometric_truncation_max_size(
+    ...     0.1, n=5, n_kept=3, n_words=1, C=10.0, theta=0.01), 6)
+    2.0
+    """
+    _check(n=n, s=C, n_words=n_words, epsilon=epsilon, M=n_kept)
+    between_0_and_1(theta=theta)
+    positive(C=C)
+    room = -(n_kept + 1) * np.log(theta) + np.log(epsilon) - np.log(C)
     return float(room / np.log(4.0 * n_words * n**2) - 1)
 
 

@@ -4,6 +4,7 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, fit_context
 from lpcfg_sk.exceptions import ConvergenceWarning
@@ -12,7 +13,9 @@ from lpcfg_sk.language_model._aggregate_training import (
     mixed_probabilities,
     train,
 )
-from lpcfg_sk.language_model._base import BaseLanguageModel, Events, check_corpus
+from lpcfg_sk.language_model._base import END, BaseLanguageModel, Events, check_corpus
+from lpcfg_sk.lpcfg import LPCFG
+from lpcfg_sk.pivot import check_counts
 
 
 class AggregateMarkovLM(BaseLanguageModel):
@@ -223,14 +226,7 @@ class AggregateMarkovLM(BaseLanguageModel):
         self
         """
         X, weights = self._check_training_data(X, sample_weight)
-        if self.prior is not None and not (
-            len(self.prior) == 2
-            and all(isinstance(count, Real) and count >= 0 for count in self.prior)
-        ):
-            raise ValueError(
-                "prior must be None or a pair (alpha, beta) of non-negative "
-                f"pseudo-counts, got {self.prior!r}"
-            )
+        self._check_prior()
         rounds = validation = None
         if X_val is not None:
             validation = check_corpus(X_val, estimator=self)
@@ -241,7 +237,70 @@ class AggregateMarkovLM(BaseLanguageModel):
                 rounds = trial.pivot_iter, trial.n_iter
         model = self._estimate(X, weights, validation, rounds)
         # Held-out data is seen in the trial only.
-        reported = model if rounds is None else trial
+        self._keep(model, model if rounds is None else trial)
+        return self
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_counts(self, counts, vocabulary, *, X_val=None):
+        """Estimate the model from a matrix of bigram counts (section 8, step 1).
+
+        Parameters
+        ----------
+        counts : {ndarray, sparse matrix} of shape (n_words, n_words)
+            ``counts[i, j]`` is how often word j came after word i. In sentence mode
+            there is one more row, of what came after the start of a sentence.
+        vocabulary : sequence of str
+            The words, in the order of rows and columns. The unknown word, and in
+            sentence mode the end ``"</s>"``, may be among them or have no counts.
+            All words are kept, whatever `min_count`.
+        X_val : list of list of str, default=None
+            Held-out sentences that choose the number of iterations; without them
+            all iterations are run.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from lpcfg_sk.language_model import AggregateMarkovLM
+        >>> model = AggregateMarkovLM(m=1, prior=None)
+        >>> model = model.fit_counts([[0, 3], [1, 0]], ["a", "b"])
+        >>> model.predict_proba([["a"]]).round(2)
+        array([[0.  , 0.25, 0.75]])
+        """
+        self._check_prior()
+        counts = check_counts(counts)
+        words = list(vocabulary)
+        expected = (len(words) + (self.mode == "sentence"), len(words))
+        if counts.shape != expected or len(set(words)) != len(words):
+            raise ValueError(
+                f"counts of {len(words)} different words in {self.mode} mode have the "
+                f"shape {expected}, got {counts.shape} and {len(set(words))} different "
+                "words"
+            )
+        special = self._special()
+        self._name_outcomes([*special, *(w for w in words if w not in special)])
+        place = [self._index[word] for word in words]
+        # The start symbol comes after the outcomes.
+        place = np.array([*place, len(self._index)])
+        row, column = counts.nonzero()
+        model = self._train(place[row], place[column], counts.data, X_val, None)
+        self._keep(model, model)
+        return self
+
+    def _check_prior(self):
+        if self.prior is not None and not (
+            len(self.prior) == 2
+            and all(isinstance(count, Real) and count >= 0 for count in self.prior)
+        ):
+            raise ValueError(
+                "prior must be None or a pair (alpha, beta) of non-negative "
+                f"pseudo-counts, got {self.prior!r}"
+            )
+
+    def _keep(self, model, reported):
+        """Set the fitted attributes; `reported` saw the held-out data."""
         self.r_, self.s_, self.pi_ = model.parameters
         self.m_ = self.s_.shape[1]
         self.pivots_ = None
@@ -259,9 +318,8 @@ class AggregateMarkovLM(BaseLanguageModel):
                 f"EM did not converge in {self.max_iter} iterations; raise max_iter "
                 "or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
     def _split(self, X):
         """Sentences to learn from, and the last ones, which are held out."""
@@ -284,11 +342,21 @@ class AggregateMarkovLM(BaseLanguageModel):
         self._set_vocabulary(X, np.ones(len(X)))
         events = self._encode(X)
         known = events.history[:, 0] >= 0
-        n_outcomes = len(self.vocabulary_)
-        counts = BigramCounts(
+        return self._train(
             events.history[known, 0],
             events.outcome[known],
             weights[events.sample[known]],
+            X_val,
+            rounds,
+        )
+
+    def _train(self, context, outcome, weights, X_val, rounds):
+        """Fit to bigrams."""
+        n_outcomes = len(self.vocabulary_)
+        counts = BigramCounts(
+            context,
+            outcome,
+            weights,
             # The last row is for a token without context and has no counts.
             (n_outcomes + (self.mode == "sentence") + 1, n_outcomes),
         )
@@ -314,3 +382,64 @@ class AggregateMarkovLM(BaseLanguageModel):
     def _distribution(self, history):
         proba = self.r_[history[:, 0]].astype(np.float64) @ self.s_.T
         return (1 - self.unigram_weight) * proba + self.unigram_weight * self.unigram_
+
+    def to_lpcfg(self):
+        r"""Write the model as an L-PCFG of right-branching trees (section 8).
+
+        Returns
+        -------
+        grammar : LPCFG
+            A sentence has one tree, with nonterminals A above the rest of a sentence, E
+            above its last word and W above the others. Its value, and so
+            ``sentence_log_prob`` of the sentence, is the probability that the model
+            gives to all tokens (``score_unk=True``), in sentence mode with the end.
+
+        Notes
+        -----
+        A state of A and E is the h of the next word, one of W is that word:
+
+        .. math::
+            t(A → W\,A, w, h' | h) = t(A → W\,E, w, h' | h) = s(w|h) r(h'|w), \quad
+            q(E → w | h) = s(w|h) \, p(\text{end} | w)
+
+        with p(end | w) = 1 in stream mode. In sentence mode the values of all trees sum
+        to the probability of a sentence of at least one word. The grammar has m²
+        weights per word. Where `unigram_weight` is positive, the unigram is one more
+        state.
+
+        Examples
+        --------
+        >>> from lpcfg_sk.language_model import AggregateMarkovLM
+        >>> X = [["the", "dog", "barks"], ["the", "cat", "purrs"]] * 20
+        >>> model = AggregateMarkovLM(m=3, mode="sentence", tol=0.1, random_state=0)
+        >>> model = model.fit(X)
+        >>> grammar = model.to_lpcfg()
+        >>> trees = ["(A (W the) (A (W dog) (E barks)))"]
+        >>> bool(abs(grammar.log_prob(trees) - model.score_samples(X[:1])) < 1e-5)
+        True
+        """
+        check_is_fitted(self)
+        r, s = self.r_.astype(np.float64), self.s_.astype(np.float64)
+        if self.unigram_weight:
+            share = np.full((len(r), 1), self.unigram_weight)
+            r = np.hstack([r * (1 - self.unigram_weight), share])
+            s = np.hstack([s, self.unigram_[:, None]])
+        kept = np.arange(len(self.vocabulary_))
+        start, end = r[-1], np.ones(len(kept))
+        if self.mode == "sentence":
+            # The end of a sentence is not a word of the grammar.
+            kept = np.delete(kept, END)
+            start, end = r[len(self.vocabulary_)], r[kept] @ s[END]
+        step = s[kept].T[:, :, None] * r[kept]
+        last = s[kept] * end[:, None]
+        words = self.vocabulary_[kept]
+        lexical = {
+            ("W", word): row for word, row in zip(words, np.eye(len(kept)), strict=True)
+        }
+        lexical |= {("E", word): row for word, row in zip(words, last, strict=True)}
+        return LPCFG.from_parameters(
+            binary={("A", "W", "A"): step, ("A", "W", "E"): step},
+            lexical=lexical,
+            root={"A": start, "E": start},
+            unknown_word=self.unk_token,
+        )

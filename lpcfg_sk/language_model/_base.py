@@ -113,16 +113,22 @@ class BaseLanguageModel(BaseEstimator):
         for sentence, weight in zip(X, weights.tolist(), strict=True):
             for word in sentence:
                 counts[word] = counts.get(word, 0) + weight
-        special = [self.unk_token]
-        if self.mode == "sentence":
-            special.append(_END_TOKEN)
         counts.pop(self.unk_token, None)
         kept = [word for word, count in counts.items() if count >= self.min_count]
         # The order of the text breaks ties, so the ids depend neither on hashing nor on
         # whether a sentence is repeated or weighted.
         kept.sort(key=lambda word: -counts[word])
-        self.vocabulary_ = np.array(special + kept, dtype=object)
-        self._index = {word: i for i, word in enumerate(self.vocabulary_)}
+        self._name_outcomes([*self._special(), *kept])
+
+    def _special(self):
+        """Outcomes that are no words of the text."""
+        if self.mode == "sentence":
+            return [self.unk_token, _END_TOKEN]
+        return [self.unk_token]
+
+    def _name_outcomes(self, words):
+        self.vocabulary_ = np.array(words, dtype=object)
+        self._index = {word: i for i, word in enumerate(words)}
 
     def _encode(self, X):
         """Turn sentences into events."""

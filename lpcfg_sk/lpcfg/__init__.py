@@ -1,6 +1,7 @@
 """L-PCFGs: parameters in tensor form, and what they compute."""
 
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
+from lpcfg_sk.lpcfg._independence import independent_children
 from lpcfg_sk.lpcfg._lexicon import smooth_lexicon
 from lpcfg_sk.lpcfg._lpcfg import LPCFG
 from lpcfg_sk.lpcfg._maximization import (
@@ -16,7 +17,13 @@ from lpcfg_sk.lpcfg._maximization import (
 )
 from lpcfg_sk.lpcfg._trees import posterior_vectors
 
-__all__ = ["LPCFG", "GrammarArrays", "coarse_pcfg", "smooth_lexicon"]
+__all__ = [
+    "LPCFG",
+    "GrammarArrays",
+    "coarse_pcfg",
+    "independent_children",
+    "smooth_lexicon",
+]
 
 # Shared with other packages, but not public.
 _shared = (

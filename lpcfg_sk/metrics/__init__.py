@@ -33,12 +33,14 @@ from lpcfg_sk.metrics._scores import (
     parseval_scorer,
     perplexity,
 )
+from lpcfg_sk.metrics._tree_perplexity import TreePerplexity, tree_perplexity
 
 __all__ = [
     "BootstrapInterval",
     "BracketCounts",
     "PairedBootstrap",
     "ParsevalParameters",
+    "TreePerplexity",
     "bootstrap_ci",
     "bracket_counts",
     "f1_score",
@@ -52,4 +54,5 @@ __all__ = [
     "parseval_scorer",
     "parseval_summary",
     "perplexity",
+    "tree_perplexity",
 ]

@@ -1,6 +1,6 @@
 """Provably correct learning by pivot features (Cohen and Collins, 2014)."""
 
-from lpcfg_sk.pivot._cca import CCA, cca
+from lpcfg_sk.pivot._cca import CCA, cca, check_counts
 from lpcfg_sk.pivot._decomposition import (
     AnchorDecomposition,
     PivotDecomposition,
@@ -25,4 +25,4 @@ __all__ = [
 ]
 
 # Shared with other packages, but not public.
-_shared = (anchor_posteriors, conditional_means)
+_shared = (anchor_posteriors, check_counts, conditional_means)

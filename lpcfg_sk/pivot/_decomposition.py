@@ -10,7 +10,7 @@ from scipy import sparse
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, validate_params
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.pivot._cca import CCA, SVD_SOLVERS, cca, check_counts
-from lpcfg_sk.pivot._matching import match_states
+from lpcfg_sk.pivot._matching import likeliest_columns, match_states
 from lpcfg_sk.pivot._simplex import (
     SOLVERS,
     fast_anchor_words,
@@ -78,7 +78,8 @@ class PivotDecomposition:
         The pivot f of each state.
     column_anchors : ndarray of int, shape (m,)
         The pivots g in the order of their own discovery: state h of the result draws
-        on the pivot ``column_anchors[h2]`` with weight ``t[h, h2]``.
+        on the pivot ``column_anchors[h2]`` with weight ``t[h, h2]``. Empty with
+        ``columns="likelihood"``.
     t : ndarray of shape (m, m)
         t(h' | h), which maps the states found on the rows to those of the columns.
     singular_values : ndarray of shape (m,)
@@ -245,6 +246,7 @@ def anchor_decomposition(
         "min_count": [*_NOT_NEGATIVE, tuple, list, np.ndarray],
         "tol": _NOT_NEGATIVE,
         "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "columns": [StrOptions({"pivots", "likelihood"})],
     },
     prefer_skip_nested_validation=True,
 )
@@ -252,6 +254,7 @@ def pivot_decomposition(
     Q,
     m,
     *,
+    columns="pivots",
     kappa=0.0,
     min_count=0.0,
     solver="pairwise",
@@ -279,6 +282,10 @@ def pivot_decomposition(
     m : int
         Number of states.  Fewer come back where Q supports no more: with a lower
         rank, or with fewer than m eligible pivots.
+    columns : {"pivots", "likelihood"}, default="pivots"
+        How s is found: by pivot columns and the permutation of steps 2 and 3, or
+        by the alternative in the remark of section 5.3, as the s that maximises
+        :math:`\sum Q_{f,g} \log \sum_h r(h|f) s(g|h)`, which needs no pivot columns.
     kappa : float, default=0.0
         Added to the row and column sums in the CCA, in the units of Q; 5 to 50 is
         right for counts of real data.
@@ -290,8 +297,8 @@ def pivot_decomposition(
     solver_tol, solver_max_iter : float and int, default=1e-12 and 1000
         Its stopping rule for each row.
     tol : float, default=1e-6
-        The permutation step (step 3) ends when more iterations could raise the mean
-        log likelihood by no more than this.
+        The permutation step (step 3), or the search for s, ends when more iterations
+        could raise the mean log likelihood by no more than this.
     max_iter : int, default=2000
         Largest number of EM iterations of the permutation step; a
         :class:`~lpcfg_sk.exceptions.ConvergenceWarning` tells if they were too few. 0
@@ -351,26 +358,36 @@ def pivot_decomposition(
     }
     row_counts, column_counts = Q.sum(axis=1), Q.sum(axis=0)
     row_points = conditional_means(Q, row_counts, projection.right)
-    column_points = conditional_means(
-        sparse.csr_array(Q.T), column_counts, projection.left
-    )
     row_posteriors, row_anchors = anchor_posteriors(
         row_points, row_counts, m, min_count=row_min, **solve
     )
-    column_posteriors, column_anchors = anchor_posteriors(
-        column_points, column_counts, m, min_count=column_min, **solve
-    )
     pi, r = _invert(row_posteriors, row_counts)
-    _, s = _invert(column_posteriors, column_counts)
-    start, _ = simplex_least_squares(
-        row_points[row_anchors], s.T @ projection.right, **solve
-    )
-    t, n_iter, gap = match_states(
-        Q, row_posteriors, s, start, tol=tol, max_iter=max_iter
-    )
+    if columns == "likelihood":
+        # The pivot row of h is a sample of s(g|h).
+        start = (Q[row_anchors] / row_counts[row_anchors, None]).toarray().T
+        s, n_iter, gap = likeliest_columns(
+            Q, row_posteriors, start, tol=tol, max_iter=max_iter
+        )
+        t, column_anchors = np.eye(len(pi)), np.zeros(0, dtype=np.int64)
+    else:
+        column_points = conditional_means(
+            sparse.csr_array(Q.T), column_counts, projection.left
+        )
+        column_posteriors, column_anchors = anchor_posteriors(
+            column_points, column_counts, m, min_count=column_min, **solve
+        )
+        _, s = _invert(column_posteriors, column_counts)
+        start, _ = simplex_least_squares(
+            row_points[row_anchors], s.T @ projection.right, **solve
+        )
+        t, n_iter, gap = match_states(
+            Q, row_posteriors, s, start, tol=tol, max_iter=max_iter
+        )
+        s = s @ t.T
     if gap > tol and max_iter > 0:
+        step = "permutation step" if columns == "pivots" else "search for s"
         warnings.warn(
-            f"the permutation step did not converge in {max_iter} iterations: more "
+            f"the {step} did not converge in {max_iter} iterations: more "
             f"could raise the mean log likelihood by up to {gap:.1e}, above tol={tol}; "
             "raise max_iter or tol",
             ConvergenceWarning,
@@ -379,7 +396,7 @@ def pivot_decomposition(
     return PivotDecomposition(
         pi=pi,
         r=r,
-        s=s @ t.T,
+        s=s,
         row_anchors=row_anchors,
         column_anchors=column_anchors,
         t=t,

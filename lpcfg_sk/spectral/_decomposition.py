@@ -162,7 +162,7 @@ def _decompose_label(parts, factors, n_vectors, scales, solver, seed):
     )
 
 
-def project(block, label, projections, side, m):
+def project(block, label, projections, side, m, *, ridge=0.0):
     """Project the features of all nodes.
 
     Parameters
@@ -177,6 +177,9 @@ def project(block, label, projections, side, m):
         y = Uᵀφ, or z = (Σ^a)⁻¹Vᵀψ, where Σ^a = UᵀΩ^aV is diagonal.
     m : ndarray of int64, shape (n_nonterminals,)
         Number of leading singular vectors to use.
+    ridge : float, default=0.0
+        With ρ the ridge times the largest singular value, (Σ² + ρ²)⁻¹Σ takes the
+        place of the inverse Σ⁻¹.
 
     Returns
     -------
@@ -195,7 +198,7 @@ def project(block, label, projections, side, m):
         if not len(projection.singular_values):
             vectors[rows, 0] = 1.0
             continue
-        columns, weights = _weights(projection, side, m[a])
+        columns, weights = _weights(projection, side, m[a], ridge)
         position[columns] = np.arange(len(columns), dtype=np.int32)
         project_rows(
             block.indptr,
@@ -243,11 +246,14 @@ def project_label(nodes, projection, m):
     return features, vectors
 
 
-def _weights(projection, side, m):
+def _weights(projection, side, m, ridge=0.0):
     """Return the columns of one side and the weights of the first m vectors."""
     if side == "inside":
         return projection.inside, np.ascontiguousarray(projection.U[:, :m])
-    weights = projection.V[:, :m] / projection.singular_values[:m]
+    sigma = projection.singular_values[:m]
+    weights = projection.V[:, :m] / sigma
+    if ridge > 0:
+        weights /= 1 + (ridge * sigma[0] / sigma) ** 2
     return projection.outside, np.ascontiguousarray(weights)
 
 

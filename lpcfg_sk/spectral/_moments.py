@@ -81,7 +81,7 @@ def add_moments(one, two):
     return SpectralMoments(one.n_states, *sums)
 
 
-def corpus_moments(X, columns, rules, projections, n_states, *, n_jobs=None):
+def corpus_moments(X, columns, rules, projections, n_states, *, ridge=0.0, n_jobs=None):
     """Sum the moments of all nodes of a corpus (figure 7, step 2).
 
     Parameters
@@ -96,6 +96,8 @@ def corpus_moments(X, columns, rules, projections, n_states, *, n_jobs=None):
         One per nonterminal.
     n_states : ndarray of int64, shape (N,)
         Number of states of each nonterminal.
+    ridge : float, default=0.0
+        Regularisation of (Σ^a)⁻¹, see :func:`project`.
     n_jobs : int, default=None
         As in joblib.
 
@@ -109,7 +111,14 @@ def corpus_moments(X, columns, rules, projections, n_states, *, n_jobs=None):
     def moments(treebank, *items):
         index = RuleIndex.from_treebank(treebank, table=rules)
         vectors = [
-            project(treebank.blocks[side], index.label, projections, side, n_states)
+            project(
+                treebank.blocks[side],
+                index.label,
+                projections,
+                side,
+                n_states,
+                ridge=ridge,
+            )
             for side in SIDES
         ]
         weight = node_weight(index, *items)

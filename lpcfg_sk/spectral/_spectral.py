@@ -57,12 +57,21 @@ class SpectralLPCFG(BaseLPCFG):
         Singular values below this fraction of the largest one count as zero.
     svd_solver : {"arpack", "randomized"}, default="arpack"
         How the decompositions of frequent nonterminals are computed.
-    node_sampling : {"all", "one"}, default="all"
+    ridge : float, default=0.0
+        Regularisation of the inverse of Σ^a, as a fraction of its largest singular
+        value: with ρ that product, Σ(Σ² + ρ²)⁻¹ takes the place of Σ⁻¹, which damps
+        directions with small singular values.
+    node_sampling : {"all", "one", "one-by-size"}, default="all"
         Use all nodes of all trees, or one node of each tree, drawn at random, as
         the theory of [1]_ assumes. The latter is for study: it throws most of the
-        data away, and where trees differ in size it is biased, because it weights
+        data away, and where trees differ in size "one" is biased, because it weights
         a node by one over the size of its tree, which makes inside and outside
-        trees dependent given the latent state.
+        trees dependent given the latent state. "one-by-size" gives the drawn node the
+        weight of all nodes of its tree, which removes that bias.
+    split_samples : bool, default=False
+        Whether the singular vectors (figure 8) and the moments (figure 7) come from
+        independent samples, a random half of the trees each, as the theory assumes.
+        Rules that only the first half has get parameters of zero.
     m_max : int, default=None
         Number of singular vectors to compute, where that is more than `m`. With
         `memory`, a search over ``m`` up to `m_max` computes them once.
@@ -91,7 +100,7 @@ default="auto"
     verbose : int, default=0
         Whether to report the steps (on standard error).
     random_state : int, RandomState or None, default=None
-        For ``svd_solver="randomized"`` and ``node_sampling="one"``.
+        For ``svd_solver="randomized"``, drawn nodes and split samples.
 
     Attributes
     ----------
@@ -160,7 +169,9 @@ default="auto"
         "lexicon_alpha": [Interval(Real, 0, None, closed="left")],
         "rank_tol": [Interval(Real, 0, 1, closed="left")],
         "svd_solver": [StrOptions({"arpack", "randomized"})],
-        "node_sampling": [StrOptions({"all", "one"})],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "node_sampling": [StrOptions({"all", "one", "one-by-size"})],
+        "split_samples": ["boolean"],
         "m_max": [None, Interval(Integral, 1, None, closed="left")],
         "memory": [None, str, Memory],
         "random_state": ["random_state"],
@@ -178,7 +189,9 @@ default="auto"
         lexicon_alpha=1.0,
         rank_tol=1e-6,
         svd_solver="arpack",
+        ridge=0.0,
         node_sampling="all",
+        split_samples=False,
         m_max=None,
         memory=None,
         decoder="auto",
@@ -204,7 +217,9 @@ default="auto"
         self.lexicon_alpha = lexicon_alpha
         self.rank_tol = rank_tol
         self.svd_solver = svd_solver
+        self.ridge = ridge
         self.node_sampling = node_sampling
+        self.split_samples = split_samples
         self.m_max = m_max
         self.memory = memory
         self.random_state = random_state
@@ -230,14 +245,20 @@ default="auto"
         """
         X, weight = weighted_trees(X, sample_weight, self, blocks=SIDES)
         random_state = check_random_state(self.random_state)
-        columns = (weight,)
-        if self.node_sampling == "one":
-            columns = (weight, _draw_nodes(X, random_state))
+        drawn, tree_weight = (), weight
+        if self.node_sampling != "all":
+            drawn = (_draw_nodes(X, random_state),)
+            tree_weight = np.ones(len(X)) if weight is None else weight
+        if self.node_sampling == "one-by-size":
+            tree_weight = tree_weight * np.diff(X.node_offsets)
+        first = second = tree_weight
+        if self.split_samples:
+            first, second = _split(X, tree_weight, random_state)
         rules = count_rules(X, weight, estimator=self, n_jobs=self.n_jobs)
         # The features of a corpus of several chunks go to files.
         with Spool(on_disk=len(X.chunk_offsets) > 2) as spool:
             nodes = NodeFeatures.from_corpus(
-                X, columns, rules, spool, estimator=self, n_jobs=self.n_jobs
+                X, (first, *drawn), rules, spool, estimator=self, n_jobs=self.n_jobs
             )
             wanted = requested_states(self.m, rules.nonterminals, nodes.label_count)
             wanted = np.where(rules.occurs_below, wanted, 1)
@@ -249,7 +270,15 @@ default="auto"
         self._say(
             f"{len(m)} nonterminals, {m.max()} states at most, {m.mean():.1f} each"
         )
-        moments = corpus_moments(X, columns, rules, projections, m, n_jobs=self.n_jobs)
+        moments = corpus_moments(
+            X,
+            (second, *drawn),
+            rules,
+            projections,
+            m,
+            ridge=self.ridge,
+            n_jobs=self.n_jobs,
+        )
         self._say(f"{rules.n_rules} rules, {moments.rule_third.size} parameters")
         grammar = solve(
             rules,
@@ -425,16 +454,25 @@ def _draw_nodes(X, random_state):
     """Draw one node of each tree."""
     if not hasattr(X, "node_offsets"):
         raise ValueError(
-            'node_sampling="one" draws from all trees together; use X.load(), or all '
-            "nodes"
+            'node_sampling="one" and "one-by-size" draw from all trees together; use '
+            "X.load(), or all nodes"
         )
     drawn = random_state.randint(0, np.diff(X.node_offsets))
     if drawn.all():
         raise ValueError(
-            'node_sampling="one" drew no root node, so nothing is known of roots; '
+            "node_sampling drew no root node, so nothing is known of roots; "
             "use more trees, another random_state, or all nodes"
         )
     return drawn
+
+
+def _split(X, weight, random_state):
+    """Weights of the trees in a random half, and in the other half."""
+    if len(X) < 2:
+        raise ValueError("split_samples=True needs at least two trees")
+    first = random_state.permutation(len(X)) < len(X) // 2
+    weight = np.ones(len(X)) if weight is None else weight
+    return np.where(first, weight, 0.0), np.where(first, 0.0, weight)
 
 
 def _sigma(projections, m):

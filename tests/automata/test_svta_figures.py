@@ -1,6 +1,7 @@
 """The figures of the paper on the PTB sample, by the code of the benchmark."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +10,15 @@ import pytest
 from lpcfg_sk import PCFG, WTA, CPCompressor, SVTAMinimizer
 from lpcfg_sk.automata import bracketing_f1
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "svta_figures.py"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 STATES = [12, 16, 24, 32, 48]
 
 
 @pytest.fixture(scope="module")
 def figures():
-    spec = importlib.util.spec_from_file_location("svta_figures", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
+        yield importlib.import_module("papers.automata")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_cost_at_211_states():
     import tracemalloc
 
     spec = importlib.util.spec_from_file_location(
-        "svta_scaling", SCRIPT.with_name("svta_scaling.py")
+        "svta_scaling", BENCHMARKS / "svta_scaling.py"
     )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -87,34 +87,6 @@ def test_cost_at_211_states():
     assert svta.n_states == 211
     assert seconds <= 5
     assert peak <= 500e6
-
-
-def test_figures_of_short_sentences_only(figures, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    trees = {
-        "train": [
-            "(S (NP (D the) (N dog)) (V barks))",
-            "(S (NP (NP (D a) (N dog)) (PP (P of) (NP (D the) (N cat)))) (V barks))",
-            "(S (N cats) (VP (V see) (NP (D the) (N dog))))",
-        ],
-        "dev": ["(S (NP (D a) (N cat)) (V sleeps))", "(S (N dogs) (V bark))"],
-    }
-    for split, text in trees.items():
-        folder = tmp_path / "wsj" / split
-        folder.mkdir(parents=True)
-        (folder / "trees.mrg").write_text("\n".join(f"( {tree})" for tree in text))
-    out = tmp_path / "figures"
-    arguments = ["--data", str(tmp_path), "--out", str(out), "--states", "2"]
-    figures.main([*arguments, "--max-length", "20"])
-    assert {p.name for p in out.iterdir()} == {
-        "figure2.png",
-        "figure3.png",
-        "svta_figures.csv",
-    }
-    assert "of 1 sizes" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        figures.main([*arguments, "--max-length", "1"])
-    assert "no dev tree has at most 1 words" in capsys.readouterr().err
 
 
 def test_bins_of_lengths_hold_sentences(figures):

@@ -3,6 +3,7 @@ import pytest
 
 from lpcfg_sk import Treebank
 from lpcfg_sk.bounds import (
+    geometric_truncation_max_size,
     svta_weight_bounds,
     truncation_error,
     truncation_max_size,
@@ -89,3 +90,15 @@ def test_corners():
         truncation_max_size(0.1, n=2, s=np.nan)
     with pytest.raises(ValueError, match="epsilon"):
         truncation_max_size(0.0, n=2, s=0.1)
+
+
+@pytest.mark.parametrize("n_kept", [0, 3, 7])
+def test_geometric_decay_is_the_bound_at_the_first_cut_value(n_kept):
+    C, theta, options = 2.5, 0.3, {"n": 8, "n_words": 4}
+    found = geometric_truncation_max_size(
+        1e-3, n_kept=n_kept, C=C, theta=theta, **options
+    )
+    s = C * theta ** (n_kept + 1)
+    assert found == pytest.approx(truncation_total_max_size(1e-3, s=s, **options))
+    with pytest.raises(ValueError, match="theta"):
+        geometric_truncation_max_size(0.1, n_kept=1, C=C, theta=1.5, **options)

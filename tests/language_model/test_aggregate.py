@@ -1,6 +1,4 @@
-import importlib.util
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -354,25 +352,6 @@ def test_other_errors(corpus, model):
     model.set_params(mode="stream", min_count=2).fit(corpus)
     with pytest.raises(ValueError, match="no token to score"):
         model.score([["never", "seen"]])
-
-
-@pytest.mark.slow_without_jit
-def test_the_benchmark_tells_what_did_not_converge(corpus, tmp_path, monkeypatch):
-    path = Path(__file__).parents[2] / "benchmarks" / "table2.py"
-    spec = importlib.util.spec_from_file_location("table2", path)
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
-    (tmp_path / "brown").mkdir()
-    text = "".join(" ".join(sentence) + "\n" for sentence in corpus)
-    (tmp_path / "brown" / "train.txt").write_text(text)
-    # The second half of dev begins after 100,000 tokens.
-    (tmp_path / "brown" / "dev.txt").write_text(text * 45)
-    monkeypatch.setattr("sys.argv", ["table2", "--data", str(tmp_path), "--m", "2"])
-    # Warnings are errors here: by its own settings everything converges.
-    benchmark.main()
-    monkeypatch.setattr(benchmark, "MODELS", {"EM": {"max_iter": 1}})
-    with pytest.warns(ConvergenceWarning, match="did not converge in 1"):
-        benchmark.main()
 
 
 def test_tokens_named_like_the_unknown_word(model):

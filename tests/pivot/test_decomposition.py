@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.optimize import minimize
 
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.pivot import (
@@ -287,3 +288,37 @@ def test_half_the_model_needs_pivots_of_rows_only(seed, sparse_input):
 def test_bad_m(m):
     with pytest.raises(ValueError, match="positive integer"):
         pivot_decomposition(np.eye(3), m)
+
+
+def test_the_alternative_of_section_5_3_recovers_exact_columns(seed):
+    """Columns need no pivots: s is dense."""
+    rng = np.random.default_rng(seed)
+    pi, r, _ = separable(rng, 4, 20, 15)
+    s = rng.dirichlet(np.ones(15), 4).T
+    result = pivot_decomposition(r @ np.diag(pi) @ s.T, 4, columns="likelihood")
+    order = best_order(result.r, r)
+    assert_allclose(result.s, s[:, order], atol=1e-10)
+    assert (result.n_iter, len(result.column_anchors)) == (0, 0)
+    assert result.gap < 1e-6
+
+
+def test_the_alternative_maximises_the_likelihood(seed):
+    """No other s is better, found here by a general optimiser."""
+    rng = np.random.default_rng(seed)
+    pi, r, s = separable(rng, 2, 6, 5, mass=1.0)
+    Q = rng.multinomial(2000, (r @ np.diag(pi) @ s.T).ravel()).reshape(6, 5)
+    result = pivot_decomposition(Q, 2, columns="likelihood", tol=1e-9, max_iter=20_000)
+    joint = result.r * result.pi
+    posteriors = joint / joint.sum(axis=1, keepdims=True)
+
+    def loss(x):
+        x = np.exp(x.reshape(5, 2))
+        p = posteriors @ (x / x.sum(axis=0)).T
+        return -(Q[Q > 0] * np.log(p[Q > 0])).sum() / Q.sum()
+
+    best = min(
+        minimize(loss, rng.standard_normal(10), options={"gtol": 1e-9}).fun
+        for _ in range(3)
+    )
+    found = loss(np.log(np.maximum(result.s, 1e-300)).ravel())
+    assert found <= best + 1e-8

@@ -1,0 +1,1 @@
+"""Tables, figures and numeric claims of the five papers, one function each."""

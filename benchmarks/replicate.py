@@ -1,0 +1,108 @@
+"""Every table, figure and numeric claim of the five papers, by one command.
+
+``python benchmarks/replicate.py --list`` names them; ``replicate.py 001-table1`` runs
+one, ``replicate.py all`` all of them. Each prints a table with the paper's figure,
+ours, and what differs and why, writes it as CSV and, where there is something to draw,
+as PNG into ``--out``, and says whether what must hold of it does. Trees are those of
+the sample of the Penn Treebank, or ``--treebank TRAIN TEST`` (``--format export`` for
+NEGRA); a replication whose corpus is absent says so and is passed over.
+"""
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+from papers import automata, margin, pivot, spectral
+from papers._registry import REPLICATIONS, Setting
+
+MODULES = (spectral, pivot, margin, automata)
+
+
+def replicate(id, setting, out=None):
+    """Run one replication.
+
+    Parameters
+    ----------
+    id : str
+        An id of ``--list``.
+    setting : Setting
+        Size and corpora.
+    out : path, default=None
+        Folder of the CSV and the PNG.
+
+    Returns
+    -------
+    table : DataFrame
+        What is to be compared.
+    holds : bool
+        Whether the claim holds.
+    warned : Counter
+        The warnings of the run: literal forms of the papers often do not converge.
+    """
+    item = REPLICATIONS[id]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = item.run(setting)
+    warned = Counter(f"{w.category.__name__}: {w.message}" for w in caught)
+    if out is not None:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        table.to_csv(Path(out) / f"{id}.csv", index=False)
+        if item.draw is not None:
+            _draw(item, table, Path(out) / f"{id}.png")
+    return table, bool(item.holds(table)), warned
+
+
+def _draw(item, table, path):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    item.draw(table, figure)
+    figure.suptitle(item.title, fontsize="medium")
+    figure.savefig(path, dpi=120)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("ids", nargs="*", metavar="ID", help='ids, or "all"')
+    parser.add_argument("--list", action="store_true", help="name all ids and stop")
+    parser.add_argument("--quick", action="store_true", help="minutes, not hours")
+    parser.add_argument("--out", default="benchmarks/results", help="folder of results")
+    parser.add_argument("--treebank", nargs=2, metavar=("TRAIN", "TEST"))
+    parser.add_argument("--format", default="ptb", help="format of --treebank")
+    args = parser.parse_args(argv)
+    if args.list or not args.ids:
+        for id in sorted(REPLICATIONS):
+            print(f"{id:22} {REPLICATIONS[id].title}")
+        return 0
+    unknown = set(args.ids) - {*REPLICATIONS, "all"}
+    if unknown:
+        parser.error(f"no such id: {', '.join(sorted(unknown))}; --list names them")
+    ids = sorted(REPLICATIONS) if "all" in args.ids else args.ids
+    size = "quick" if args.quick else "full"
+    setting = Setting(size, treebank=args.treebank, format=args.format)
+    failed = []
+    for id in ids:
+        item = REPLICATIONS[id]
+        print(f"\n{id}: {item.title}")
+        try:
+            table, holds, warned = replicate(id, setting, args.out)
+        except FileNotFoundError as error:
+            print(f"passed over: {error}")
+            continue
+        with pd.option_context("display.width", 120, "display.max_colwidth", 60):
+            print(table.to_string(index=False, na_rep="", float_format="%.4g"))
+        for text, n in warned.items():
+            print(f"warned {n} times of {text}")
+        print(f"{'holds' if holds else 'DOES NOT HOLD'}: {item.claim}", flush=True)
+        if not holds:
+            failed.append(id)
+    if failed:
+        print(f"\ndo not hold: {', '.join(failed)}", file=sys.stderr)
+    return len(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""Moments of known grammars against sums over all their trees."""
+
+import math
+
+import numpy as np
+import pytest
+
+from lpcfg_sk import LPCFG, SpectralLPCFG
+from lpcfg_sk.bounds import grammar_moments, spectral_ratio_sample_size
+from lpcfg_sk.datasets import make_lpcfg
+from lpcfg_sk.lpcfg import independent_children
+from tests.spectral.conftest import enumerate_trees, finite, finite_grammar
+from tests.tolerances import EXACT, SUM
+
+__all__ = ["finite"]
+
+
+def nodes_of(tree, rule="root", below=None):
+    """(label, rule, rule above with side) of all nodes of a tree."""
+    own = (tree.label, *(getattr(c, "label", c) for c in tree.children))
+    yield tree.label, own, (rule, below)
+    if len(own) == 3:
+        for side, child in enumerate(tree.children):
+            yield from nodes_of(child, own, side)
+
+
+def test_indicators_in_closed_form(finite):
+    """Ω by counting the rules at and above the nodes of all trees."""
+    grammar, trees, p = finite
+    joint = {a: {} for a in grammar.nonterminals}
+    for tree, mass in zip(trees, p, strict=True):
+        for label, own, above in nodes_of(tree):
+            key = own, above
+            joint[label][key] = joint[label].get(key, 0.0) + mass
+    for a, moments in grammar_moments(grammar).items():
+        total = sum(joint[a].values())
+        own, above = (sorted({k[i] for k in joint[a]}, key=str) for i in (0, 1))
+        omega = np.zeros((len(own), len(above)))
+        for (r, q), mass in joint[a].items():
+            omega[own.index(r), above.index(q)] = mass / total
+        assert moments.Omega.shape == omega.shape
+        # Rows and columns are in another order.
+        np.testing.assert_allclose(
+            np.linalg.svd(moments.Omega)[1], np.linalg.svd(omega)[1], atol=EXACT
+        )
+        np.testing.assert_allclose(
+            np.sort(moments.Omega.ravel()), np.sort(omega.ravel()), atol=EXACT
+        )
+
+
+def test_any_features_of_all_trees(finite):
+    """Conditional independence: E[φψᵀ | a] = I diag(γ) Jᵀ."""
+    grammar, trees, p = finite
+    weight = np.repeat(p, np.diff(trees.node_offsets))
+    label, _ = grammar.encode(trees)
+    indicators = grammar_moments(grammar)
+    for a, moments in grammar_moments(grammar, trees).items():
+        nodes = label == grammar.nonterminals.index(a)
+        phi, psi = (
+            trees.blocks[side][nodes].toarray() for side in ("inside", "outside")
+        )
+        share = weight[nodes] / weight[nodes].sum()
+        omega = (phi.T * share) @ psi
+        np.testing.assert_allclose(moments.Omega, omega, atol=SUM)
+        m = grammar.m[a]
+        values = np.linalg.svd(omega, compute_uv=False)
+        assert moments.sigma == pytest.approx(values[m - 1], abs=SUM)
+        assert moments.I.sum(axis=0) @ moments.gamma == pytest.approx(
+            share @ phi.sum(1)
+        )
+        np.testing.assert_allclose(moments.gamma, indicators[a].gamma, atol=SUM)
+
+
+def test_singular_values_are_those_of_the_learner(finite):
+    """The learner with exact weights sees the exact Ω."""
+    grammar, trees, p = finite
+    model = SpectralLPCFG(m=3, scaling=None).fit(trees, sample_weight=p)
+    for a, moments in grammar_moments(grammar, trees).items():
+        found = model.singular_values_[a]
+        assert found[grammar.m[a] - 1] == pytest.approx(moments.sigma, abs=SUM)
+
+
+def test_states_of_infinitely_many_trees():
+    """S → S S | a with two states, by the expected numbers of nodes."""
+    t = np.array([[[0.1, 0.2], [0.0, 0.1]], [[0.05, 0.0], [0.1, 0.15]]])
+    q = 1 - t.sum(axis=(1, 2))
+    root = {"S": [0.3, 0.0], "A": [0.7, 0.0]}
+    binary = {
+        ("S", "S", "A"): t,
+        ("S", "A", "A"): q[:, None, None] * np.full((1, 2, 2), 0.25),
+    }
+    lexical = {("A", "x"): [0.2, 0.9], ("A", "y"): [0.8, 0.1]}
+    moments = grammar_moments(LPCFG.from_parameters(binary, lexical, root))
+    expected = np.array([0.3, 0.0])
+    total = np.zeros(2)
+    for _ in range(400):
+        total += expected
+        expected = expected @ t.sum(axis=2)
+    np.testing.assert_allclose(moments["S"].gamma, total / total.sum(), rtol=SUM)
+    np.testing.assert_allclose(moments["A"].I, [[0.2, 0.9], [0.8, 0.1]], rtol=EXACT)
+
+
+def test_grammars_without_moments(finite):
+    grammar, trees, _ = finite
+    with pytest.raises(ValueError, match="sum to"):
+        grammar_moments(grammar, trees[:10])
+    endless = LPCFG.from_parameters(
+        {("S", "S", "S"): [[[0.5]]], ("S", "A", "A"): [[[0.5]]]},
+        {("A", "x"): [1.0]},
+        {"S": [1.0]},
+    )
+    with pytest.raises(ValueError, match="infinitely large"):
+        grammar_moments(endless)
+    signed = LPCFG.from_parameters({}, {("A", "x"): [-1.0]}, {"A": [-1.0]})
+    with pytest.raises(ValueError, match="probabilities"):
+        grammar_moments(signed)
+
+
+def test_ratio_bound_by_hand():
+    constants = {"m": 2, "R": 20, "Lambda": 0.01, "sigma": 0.3}
+    spread = 1.1 ** (1 / 11) - 1
+    expected = 128 * 4 / (spread**2 * 1e-4 * 0.3**4) * math.log(80 / 0.05)
+    found = spectral_ratio_sample_size(0.1, 0.05, N=5, **constants)
+    assert found == pytest.approx(expected, rel=SUM)
+    # A sentence of three words has trees of two binary and three lexical rules.
+    assert spectral_ratio_sample_size(0.1, 0.05, n_words=3, **constants) == found
+    with pytest.raises(ValueError, match="either N"):
+        spectral_ratio_sample_size(0.1, 0.05, **constants)
+
+
+def test_ratios_of_trees_are_ratios_of_marginals(finite):
+    """If all values of trees are within a factor, so are their sums."""
+    grammar, _, _ = finite
+    rng = np.random.default_rng(0)
+    binary = {
+        r: t * rng.uniform(0.99, 1.01, t.shape) for r, t in grammar.binary.items()
+    }
+    other = LPCFG.from_parameters(binary, grammar.lexical, grammar.root)
+    sentence = [["x", "y", "z"]]
+    true, near = (g.marginals(sentence)[0] for g in (grammar, other))
+    Z = np.exp([g.sentence_log_prob(sentence)[0] for g in (grammar, other)])
+    keys = ["label", "start", "end"]
+    both = true.merge(near, on=keys)
+    ratio = (both["marginal_y"] * Z[1]) / (both["marginal_x"] * Z[0])
+    # Two binary rules in every tree.
+    assert ratio.between(0.99**2, 1.01**2).all()
+
+
+def test_children_become_independent():
+    grammar = make_lpcfg(m=3, random_state=0)
+    other = independent_children(grammar)
+    for rule, tensor in grammar.binary.items():
+        new = other.binary[rule]
+        for axes in (2, 1, (1, 2)):
+            np.testing.assert_allclose(
+                new.sum(axis=axes), tensor.sum(axis=axes), atol=EXACT
+            )
+        for h in range(len(new)):
+            assert np.linalg.matrix_rank(new[h], tol=SUM) <= 1
+    again = independent_children(other)
+    for rule, tensor in other.binary.items():
+        np.testing.assert_allclose(again.binary[rule], tensor, atol=EXACT)
+
+
+def test_trees_of_the_independent_model_sum_to_one():
+    grammar = independent_children(finite_grammar(np.random.default_rng(3)))
+    p = np.exp(grammar.log_prob(enumerate_trees("S")))
+    assert p.sum() == pytest.approx(1, abs=SUM)
