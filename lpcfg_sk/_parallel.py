@@ -18,6 +18,8 @@ from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
+from lpcfg_sk._interrupts import interruptible
+
 __all__ = ["CHUNK_WORK", "Resident", "Spool", "cut_by_work", "map_chunks"]
 
 #: Nodes (or units of like cost) in a chunk: long enough that starting a task is
@@ -207,7 +209,11 @@ def map_chunks(func, chunks, *, n_jobs=None):
     ------
     result : object
     """
-    chunks = list(chunks)
+    with interruptible():
+        yield from _map_chunks(func, list(chunks), n_jobs)
+
+
+def _map_chunks(func, chunks, n_jobs):
     if len(chunks) == 1:
         # Nothing to share out: not worth a way to another process and back.
         (chunk,) = chunks

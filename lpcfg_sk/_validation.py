@@ -16,6 +16,8 @@ from sklearn.utils._param_validation import (
     validate_params,
 )
 
+from lpcfg_sk._interrupts import interruptible
+
 __all__ = [
     "N_JOBS",
     "N_STATES",
@@ -41,7 +43,8 @@ def fit_context(*, prefer_skip_nested_validation):
     """Check the parameters before a fit, and undo a fit that fails.
 
     scikit-learn's decorator does the first. After an error or an interruption the
-    estimator is what it was before: fitted to the earlier data, or not fitted.
+    estimator is what it was before: fitted to the earlier data, or not fitted. An
+    interruption is always a ``KeyboardInterrupt``.
 
     Parameters
     ----------
@@ -63,7 +66,8 @@ def fit_context(*, prefer_skip_nested_validation):
         def wrapper(estimator, *args, **kwargs):
             before = dict(vars(estimator))
             try:
-                return checked(estimator, *args, **kwargs)
+                with interruptible():
+                    return checked(estimator, *args, **kwargs)
             except BaseException as error:
                 kept = getattr(estimator, "_keeps_interrupted_model", False)
                 if not (kept and isinstance(error, KeyboardInterrupt)):

@@ -4,12 +4,14 @@ Only the module of the chosen command is imported, so that help and errors of us
 come at once.
 """
 
+import contextlib
 import os
 import sys
 import warnings
 from importlib import import_module
 
 from lpcfg_sk._cli._arguments import make_argument_parser
+from lpcfg_sk._interrupts import interruptible
 
 __all__ = ["main"]
 
@@ -34,8 +36,8 @@ def main(argv=None):
     except SystemExit as stop:
         return stop.code or 0
     try:
-        run = getattr(import_module(arguments.module), arguments.command)
-        with warnings.catch_warnings():
+        with interruptible(), warnings.catch_warnings():
+            run = getattr(import_module(arguments.module), arguments.command)
             warnings.simplefilter("default")
             warnings.showwarning = _show_warning
             run(arguments)
@@ -45,11 +47,26 @@ def main(argv=None):
         return 130
     except BrokenPipeError:
         # The reader of the pipe has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
     except (ValueError, TypeError, OSError, MemoryError) as error:
         _complain(error)
+        _flush_or_discard()
         return 1
     return 0
+
+
+def _flush_or_discard():
+    """Write what is left, or nothing where the output cannot be written."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _discard_output()
+
+
+def _discard_output():
+    """Keep Python from writing the rest, and failing again, when it exits."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_streams():
@@ -67,4 +84,6 @@ def _show_warning(message, category, filename, lineno, file=None, line=None):
 
 def _complain(message):
     text = " ".join(str(message).split())
-    sys.stderr.write(f"lpcfg-sk: {text}\n")
+    # Where nobody listens there is nothing to say.
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"lpcfg-sk: {text}\n")

@@ -9,6 +9,9 @@ import os
 
 import lpcfg_sk
 
+#: Ensembles that `make_ensemble` knows.
+PRESETS = ("accurate", "fast")
+
 
 def make_argument_parser():
     """Make the parser of the command line.
@@ -57,6 +60,12 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
 def _add_demo(parser):
     """Train, parse and score on the toy treebank of the package, and show a table."""
     add = parser.add_argument
+    add(
+        "--corpus",
+        choices=("toy", "penn"),
+        default="toy",
+        help='the toy treebank, or the Penn sample of nltk.download("treebank")',
+    )
     add("--trees", type=_positive, default=2000, help="trees to train on")
     add("--json", action="store_true", help="write JSON")
 
@@ -76,7 +85,9 @@ def _add_parse(parser):
 
     Tokens are separated by white space; with --tags a token is word/TAG. Brackets in
     words are taken as -LRB- and -RRB-, as treebanks write them. The answer to a line is
-    a line with its tree, and an empty line for an empty one.
+    a line with its tree, and an empty line for an empty one. Of a file of trees the
+    sentences are parsed. A sentence too long for --max-length or --max-memory gets a
+    flat tree, a line that cannot be read an empty answer; both are counted.
 
     With --kbest it is a line "score TAB tree" for each tree, with --marginals a line
     "label TAB start TAB end TAB posterior" for each bracket; an empty line ends each
@@ -85,11 +96,18 @@ def _add_parse(parser):
     """
     add = parser.add_argument
     add("model", help="file that train wrote")
-    add("input", nargs="?", default="-", help="sentences; - for stdin")
+    sentences = "files, folders or patterns of sentences or trees; - for stdin"
+    add("input", nargs="*", help=sentences)
     add_one = parser.add_mutually_exclusive_group().add_argument
     add_one("--kbest", type=_positive, help="number of trees per sentence")
     add_one("--marginals", action="store_true", help="write span posteriors, no trees")
+    score = "write the log probability and a tab before each tree"
+    add_one("--scores", action="store_true", help=score)
     add("--tags", action="store_true", help="tokens are word/TAG")
+    length = "longest sentence that is parsed, in tokens"
+    add("--max-length", type=_positive, help=length)
+    memory = "most memory for the chart of a sentence, such as 500M (default: 2G)"
+    add("--max-memory", type=_bytes, help=memory)
     add("--json", action="store_true", help="write one JSON value per line")
     add("--batch", type=_positive, default=100, help="sentences parsed together")
     _add_jobs(parser)
@@ -98,7 +116,9 @@ def _add_parse(parser):
 def _add_evaluate(parser):
     """Score predicted trees against gold trees, in EVALB's layout.
 
-    Both files hold one tree per line; an empty line is a sentence without a parse.
+    Each side is a file, a folder or a pattern, compressed or not, or - for stdin. In
+    files with one tree per line an empty line is a sentence without a parse; in others
+    trees may span lines.
     """
     add = parser.add_argument
     add("gold", help="gold trees")
@@ -107,6 +127,21 @@ def _add_evaluate(parser):
     add("--params", default="collins", help=settings)
     add("--summary", action="store_true", help="write totals alone")
     add("--json", action="store_true", help="write totals as JSON")
+
+
+def _add_convert(parser):
+    """Write trees in another format, one per line, or extract their sentences.
+
+    Traces, function tags and indices go, as in training, unless they are kept.
+    """
+    add = parser.add_argument
+    _add_treebank(parser)
+    kinds = ("ptb", "export", "tokens", "tagged")
+    formats = "one tree per line, NEGRA's export format, words, or word/TAG"
+    add("--to", choices=kinds, default="ptb", help=formats)
+    add("-o", "--output", type=_output_file, help="file to write (default: stdout)")
+    add("--keep-traces", action="store_true", help="keep empty elements")
+    add("--keep-functions", action="store_true", help="keep function tags")
 
 
 def _add_select(parser):
@@ -133,6 +168,10 @@ def _add_minimize(parser):
     add("model", help="file that train wrote")
     add("-o", "--output", type=_output_file, help="file of the automaton, for WTA.load")
     add("-n", "--states", type=_positive, help="states to keep (default: all)")
+    most = "most states of the grammar's automaton, before minimisation"
+    add("--max-states", type=_positive, default=1000, help=most)
+    memory = "most memory for the weights that are kept"
+    add("--max-memory", type=_bytes, default="2G", help=memory)
     add("--json", action="store_true", help="write JSON")
 
 
@@ -151,6 +190,7 @@ _COMMANDS = {
     "train": ("_learn", _add_train),
     "parse": ("_parse", _add_parse),
     "evaluate": ("_evaluate", _add_evaluate),
+    "convert": ("_evaluate", _add_convert),
     "select": ("_learn", _add_select),
     "minimize": ("_models", _add_minimize),
     "inspect": ("_models", _add_inspect),
@@ -159,7 +199,8 @@ _COMMANDS = {
 
 def _add_treebank(parser):
     add = parser.add_argument
-    add("treebank", nargs="+", help="files, folders or patterns of bracketed trees")
+    sources = "files, folders or patterns of bracketed trees; - for stdin"
+    add("treebank", nargs="+", help=sources)
     formats = ("ptb", "export")
     add("--format", choices=formats, default="ptb", help="format of the trees")
     add("--encoding", default="utf-8", help="encoding of the trees")
@@ -169,8 +210,9 @@ def _add_treebank(parser):
 
 def _add_learner(parser):
     add = parser.add_argument
-    learners = ("pcfg", "em", "spectral", "pivot", "pivot+em", "margin")
-    add("--learner", choices=learners, default="spectral", help="which learner")
+    learners = ("pcfg", "em", "spectral", "pivot", "pivot+em", "margin", *PRESETS)
+    which = "which learner; the last ones are ensembles with settings of their own"
+    add("--learner", choices=learners, default="spectral", help=which)
     sides = ("right", "left", "head")
     direction = "direction of the binarisation"
     add("--direction", choices=sides, default="right", help=direction)
@@ -204,6 +246,17 @@ def _positive_list(text):
     return [_positive(part) for part in text.split(",")]
 
 
+def _bytes(text):
+    units = {"K": 2**10, "M": 2**20, "G": 2**30}
+    unit = units.get(text[-1:].upper(), 1)
+    value = _whole_number(text if unit == 1 else text[:-1]) * unit
+    if value < 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of bytes; expected one such as 500000000 or 500M"
+        )
+    return value
+
+
 def _n_jobs(text):
     value = _whole_number(text)
     if value == 0:
@@ -223,4 +276,8 @@ def _output_file(text):
     folder = os.path.dirname(text) or "."
     if not os.path.isdir(folder):
         raise argparse.ArgumentTypeError(f"there is no folder {folder!r}")
+    # The file is written beside its place first.
+    for path in (text, folder):
+        if os.path.exists(path) and not os.access(path, os.W_OK):
+            raise argparse.ArgumentTypeError(f"{path!r} cannot be written to")
     return text

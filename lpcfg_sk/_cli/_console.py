@@ -35,6 +35,11 @@ def watched():
     return sys.stderr.isatty()
 
 
+def say(text):
+    """Write a line about the run that everyone should see."""
+    sys.stderr.write(f"lpcfg-sk: {text}\n")
+
+
 def note(text):
     """Write a line about the progress, on a terminal only."""
     if watched():

@@ -6,23 +6,29 @@ import os
 
 from sklearn.model_selection import GridSearchCV
 
+from lpcfg_sk._cli._arguments import PRESETS
 from lpcfg_sk._cli._console import Progress, emit, emit_table, note, watched
+from lpcfg_sk._cli._inputs import read_trees
 from lpcfg_sk._cli._models import as_lpcfg
 from lpcfg_sk._pipeline import make_parser
 from lpcfg_sk.cfg import MarginEMPCFG
-from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.datasets import load_penn_sample, load_toy
 from lpcfg_sk.em import EMLPCFG, PCFG
+from lpcfg_sk.ensemble import make_ensemble
 from lpcfg_sk.inspection import compare, results_table
 from lpcfg_sk.persistence import save
 from lpcfg_sk.pivot import PivotLPCFG
 from lpcfg_sk.spectral import SpectralLPCFG
-from lpcfg_sk.treebank import read_treebank
 
 
 def demo(arguments):
-    """Compare the learners on the toy treebank."""
-    trees = load_toy(arguments.trees + arguments.trees // 5)
-    training, test = trees[: arguments.trees], trees[arguments.trees :]
+    """Compare the learners on the toy treebank, or on the sample of the Penn one."""
+    if arguments.corpus == "penn":
+        training = load_penn_sample("train")[: arguments.trees]
+        test = load_penn_sample("dev")
+    else:
+        trees = load_toy(arguments.trees + arguments.trees // 5)
+        training, test = trees[: arguments.trees], trees[arguments.trees :]
     # Ten times as fast as choosing the number of iterations on held-out trees.
     fixed = {"max_iter": 30, "tol": None, "validation_fraction": None}
     em = {"random_state": 0, **fixed}
@@ -48,30 +54,39 @@ def demo(arguments):
 def train(arguments):
     """Read, fit and save."""
     _check_output(arguments)
-    treebank = _read_trees(arguments)
-    note(f"read {len(treebank)} trees")
     parser = _make_parser(arguments, arguments.m, verbose=watched())
-    parser.fit(treebank).set_params(learner__verbose=0)
+    treebank = read_trees(arguments.treebank, arguments)
+    note(f"read {len(treebank)} trees")
+    parser.fit(treebank)
+    members = parser.estimators_ if hasattr(parser, "estimators_") else [parser]
+    for member in members:
+        member[-1].set_params(verbose=0)
     save(parser, arguments.output)
-    grammar = as_lpcfg(parser[-1])
+    grammars = [as_lpcfg(member[-1]) for member in members]
     if arguments.json:
         facts = {
             "model": arguments.output,
             "learner": arguments.learner,
             "trees": len(treebank),
-            "nonterminals": len(grammar.nonterminals),
-            "words": len(grammar.words),
-            "parameters": grammar.n_parameters,
+            "nonterminals": max(len(grammar.nonterminals) for grammar in grammars),
+            "words": max(len(grammar.words) for grammar in grammars),
+            "parameters": sum(grammar.n_parameters for grammar in grammars),
         }
         emit(json.dumps(facts))
         return
+    learnt = f"{len(members)} grammars" if len(members) > 1 else grammars[0]
     emit(
-        f"{arguments.output}: {arguments.learner} from {len(treebank)} trees, {grammar}"
+        f"{arguments.output}: {arguments.learner} from {len(treebank)} trees, {learnt}"
     )
 
 
 def select(arguments):
     """Search the grid and print its table."""
+    if arguments.learner in PRESETS:
+        raise ValueError(
+            f"the ensemble {arguments.learner!r} has numbers of states of its own; "
+            "use another --learner"
+        )
     if arguments.learner in ("pcfg", "margin"):
         raise ValueError(
             f"{arguments.learner!r} learns a plain PCFG, which has no latent states; "
@@ -79,7 +94,7 @@ def select(arguments):
         )
     if arguments.cv < 2:
         raise ValueError("--cv needs at least 2 folds")
-    treebank = _read_trees(arguments)
+    treebank = read_trees(arguments.treebank, arguments)
     with Progress("fits", len(arguments.m) * arguments.cv) as progress:
 
         def f1(estimator, X, y=None):
@@ -99,21 +114,6 @@ def select(arguments):
     emit_table(results_table(search), as_json=arguments.json, index=False)
 
 
-def _read_trees(arguments):
-    treebank = read_treebank(
-        arguments.treebank,
-        format=arguments.format,
-        encoding=arguments.encoding,
-        on_error="skip" if arguments.skip_errors else "raise",
-    )
-    if len(treebank) == 0:
-        raise ValueError(
-            f"{', '.join(arguments.treebank)}: no trees in the format "
-            f"{arguments.format!r}"
-        )
-    return treebank
-
-
 def _check_output(arguments):
     """Refuse to write a model over the trees that it is learnt from."""
     output = arguments.output
@@ -131,6 +131,10 @@ def _check_output(arguments):
 
 
 def _make_parser(arguments, m, *, verbose=False):
+    if arguments.learner in PRESETS:
+        return make_ensemble(
+            arguments.learner, n_jobs=arguments.jobs, random_state=arguments.seed
+        )
     common = {"n_jobs": arguments.jobs, "verbose": int(verbose)}
     seeded = {**common, "random_state": arguments.seed}
     learner = {

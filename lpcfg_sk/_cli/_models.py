@@ -1,8 +1,9 @@
 """Commands that read a saved parser and do not parse: inspect and minimize."""
 
 import pandas as pd
+from sklearn.pipeline import Pipeline
 
-from lpcfg_sk._cli._console import emit, emit_table, note
+from lpcfg_sk._cli._console import emit, emit_table, say
 from lpcfg_sk._cli._parse import load_parser
 from lpcfg_sk.automata import WTA, SVTAMinimizer
 from lpcfg_sk.inspection import describe_state, state_table
@@ -10,7 +11,7 @@ from lpcfg_sk.inspection import describe_state, state_table
 
 def inspect(arguments):
     """Describe a model or one of its nonterminals."""
-    parser = load_parser(arguments.model)
+    parser = _load_single(arguments.model)
     grammar = as_lpcfg(parser[-1])
     label = arguments.label
     if label is not None:
@@ -38,11 +39,15 @@ def inspect(arguments):
 
 def minimize(arguments):
     """Minimise the grammar of a model."""
-    learner = load_parser(arguments.model)[-1]
+    learner = _load_single(arguments.model)[-1]
     whole = WTA.from_pcfg(learner)
-    note(f"minimising an automaton of {whole.n_states} states")
+    _check_work(whole, arguments)
+    say(
+        f"minimising an automaton of {whole.n_states} states and "
+        f"{whole.n_parameters} weights"
+    )
     small = SVTAMinimizer(whole, arguments.states).fit(None).wta_
-    note(f"kept {small.n_states} states; computing the distance")
+    say(f"kept {small.n_states} states; computing the distance")
     table = pd.DataFrame(
         {
             "states": [whole.n_states, small.n_states],
@@ -56,6 +61,36 @@ def minimize(arguments):
         small.save(arguments.output)
         if not arguments.json:
             emit(f"saved to {arguments.output}")
+
+
+def _load_single(path):
+    """Load a parser that has one grammar."""
+    parser = load_parser(path)
+    if not isinstance(parser, Pipeline):
+        raise ValueError(
+            f"{path} holds an ensemble of {len(parser.estimators_)} grammars; train "
+            "one of its learners alone"
+        )
+    return parser
+
+
+def _check_work(whole, arguments):
+    """Refuse what would take hours, or more memory than there is."""
+    n = whole.n_states
+    if n > arguments.max_states:
+        raise ValueError(
+            f"the automaton of this grammar has {n} states and {whole.n_parameters} "
+            f"weights, more than --max-states {arguments.max_states}; time grows with "
+            "states times weights (500 states and 4,000 weights take seconds, 3,500 "
+            "states and 12 million weights half an hour). Minimise a model with fewer "
+            f"latent states, or go on with --max-states {n}"
+        )
+    kept = min(n, arguments.states or n)
+    if 8 * kept**3 > arguments.max_memory:
+        raise ValueError(
+            f"{kept} states have {kept}^3 weights, {8 * kept**3 / 1e9:.1f} GB, more "
+            f"than --max-memory {arguments.max_memory}; keep fewer with -n"
+        )
 
 
 def as_lpcfg(learner):

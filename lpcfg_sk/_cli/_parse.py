@@ -1,53 +1,51 @@
 """The command that parses sentences: parse."""
 
-import contextlib
+import io
 import itertools
 import json
+import math
 import re
 import sys
 import warnings
 
 from sklearn.pipeline import Pipeline
 
-from lpcfg_sk._cli._console import Progress, emit
-from lpcfg_sk.exceptions import ChartMemoryError
+from lpcfg_sk._cli._console import Progress, emit, say
+from lpcfg_sk._cli._inputs import line_batches
+from lpcfg_sk.ensemble import VotingParser
+from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.persistence import load
+from lpcfg_sk.treebank import read_treebank
 
 _ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
+#: Beginning of a tree; in a sentence white space follows a bracket.
+_TREE = re.compile(r"\s*\((?:[^\s)]|\s*\()")
 
 
 def parse(arguments):
     """Parse batch by batch, so that memory does not grow with the input."""
     parser = load_parser(arguments.model)
-    parser.set_params(**{f"{parser.steps[-1][0]}__n_jobs": arguments.jobs})
-    with contextlib.ExitStack() as stack:
-        lines = sys.stdin
-        if arguments.input != "-":
-            lines = stack.enter_context(open(arguments.input, encoding="utf-8"))
-        numbered = enumerate(_tokens(lines), start=1)
-        # A person who types wants an answer to each line.
-        size = 1 if lines.isatty() else arguments.batch
-        shown = not (lines.isatty() or sys.stdout.isatty())
-        progress = stack.enter_context(Progress("sentences", shown=shown))
-        while batch := list(itertools.islice(numbered, size)):
-            try:
-                with warnings.catch_warnings(record=True) as caught:
-                    _answer(parser, batch, arguments)
-            except ChartMemoryError as error:
-                raise MemoryError(_by_line(error, batch)) from error
-            first, last = batch[0][0], batch[-1][0]
-            where = f"line {first}" if first == last else f"lines {first} to {last}"
-            for warning in caught:
-                message = f"{where}: {_by_line(warning.message, batch)}"
-                warnings.warn(message, warning.category, stacklevel=2)
+    _set_learners(parser, n_jobs=arguments.jobs)
+    if arguments.max_memory is not None:
+        _set_learners(parser, max_memory=arguments.max_memory)
+    if arguments.scores and not isinstance(parser, Pipeline):
+        raise ValueError("an ensemble votes, and has no log probability; omit --scores")
+    if arguments.kbest and not isinstance(parser, Pipeline):
+        raise ValueError("an ensemble has one best tree; omit --kbest")
+    answers = _Answers(parser, arguments)
+    live = sys.stdin.isatty() or sys.stdout.isatty()
+    with Progress("sentences", shown=not live) as progress:
+        for batch in _sentence_batches(arguments):
+            answers.answer(batch)
             sys.stdout.flush()
             progress.step(len(batch))
+    answers.finish()
 
 
 def load_parser(path):
-    """Load the pipeline of a file that train wrote."""
+    """Load the parser of a file that train wrote."""
     parser = load(path)
-    if not isinstance(parser, Pipeline):
+    if not isinstance(parser, Pipeline | VotingParser):
         raise ValueError(
             f"{path} holds a {type(parser).__name__}; expected a parser with its "
             "preprocessing, as train and save(make_parser(...)) write it"
@@ -55,56 +53,173 @@ def load_parser(path):
     return parser
 
 
-def _tokens(lines):
-    """Tokens of each line, brackets as in treebanks."""
+def _set_learners(parser, **settings):
+    """Set parameters of the learner, or of all members of an ensemble."""
+    members = [parser]
+    if isinstance(parser, VotingParser):
+        members = parser.estimators_
+        if "n_jobs" in settings:
+            parser.set_params(**settings)
+    for member in members:
+        member[-1].set_params(**settings)
+
+
+def _sentence_batches(arguments):
+    """Yield batches of (number of the line, tokens or what is wrong with the line)."""
+    batches = line_batches(arguments.input or ["-"], arguments.batch)
+    first = []
+    for batch in batches:
+        first.append(batch)
+        if any(line.strip() for line in batch):
+            break
+    head = next((line for batch in first for line in batch if line.strip()), b"")
+    batches = itertools.chain(first, batches)
+    if _TREE.match(head.decode("utf-8", "replace")):
+        batches = _sentences_of_trees(batches, arguments)
+    else:
+        batches = ([_tokens(line, arguments) for line in batch] for batch in batches)
+    number = 0
+    for batch in batches:
+        yield list(enumerate(batch, start=number + 1))
+        number += len(batch)
+
+
+def _sentences_of_trees(batches, arguments):
+    """Read trees from the lines, and return batches of their sentences."""
+    lines = [line.rstrip(b"\n") for batch in batches for line in batch]
+    treebank = read_treebank(io.BytesIO(b"\n".join(lines)))
+    say(f"the input holds trees: parsing the sentences of {len(treebank)} trees")
+    rows = [
+        list(zip(tree.words(), tree.tags(), strict=True))
+        if arguments.tags
+        else tree.words()
+        for tree in treebank
+    ]
+    size = arguments.batch
+    return (rows[begin : begin + size] for begin in range(0, len(rows), size))
+
+
+def _tokens(line, arguments):
+    """Tokens of a line, brackets as in treebanks; or the error of a bad line."""
     try:
-        for line in lines:
-            yield line.translate(_ESCAPES).split()
+        tokens = line.decode("utf-8-sig").translate(_ESCAPES).split()
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{lines.name}: sentences are read as {lines.encoding}, which these bytes "
-            f"are not: {error.object[error.start : error.start + 8]!r}"
-        ) from error
-
-
-def _by_line(message, batch):
-    """Replace rows of the batch by lines of the input in a message."""
-    lines = {
-        f"row {row}": f"line {number}"
-        for row, (number, _) in enumerate(line for line in batch if line[1])
-    }
-    return re.sub(r"\brow \d+", lambda row: lines.get(row[0], row[0]), str(message))
-
-
-def _answer(parser, batch, arguments):
-    filled = [(n, tokens) for n, tokens in batch if tokens]
-    sentences = [_tagged(t, n) if arguments.tags else t for n, t in filled]
-    results = iter(_parses(parser, sentences, arguments)) if sentences else iter(())
-    for _, tokens in batch:
-        # An empty line stays an empty line: output lines follow input lines.
-        emit(next(results) if tokens else "null" if arguments.json else "")
-
-
-def _tagged(tokens, number):
+        bytes_ = error.object[error.start : error.start + 8]
+        return ValueError(f"sentences are read as utf-8, which {bytes_!r} is not")
+    if not arguments.tags:
+        return tokens
     pairs = []
     for token in tokens:
         word, slash, tag = token.rpartition("/")
         if not (word and slash and tag):
-            raise ValueError(f"line {number}: expected word/TAG, got {token!r}")
+            return ValueError(f"expected word/TAG, got {token!r}")
         pairs.append((word, tag))
     return pairs
 
 
-def _parses(parser, sentences, arguments):
-    if not (arguments.kbest or arguments.marginals):
-        trees = map(str, parser.predict(sentences))
-        return (json.dumps({"tree": t}) if arguments.json else t for t in trees)
-    seen, learner = parser[:-1].transform(sentences), parser[-1]
+class _Answers:
+    """Writes the answer to each line, and counts the lines that have no true one."""
+
+    def __init__(self, parser, arguments):
+        self.parser = parser
+        self.arguments = arguments
+        self.unread = []
+        self.too_long = []
+
+    def answer(self, batch):
+        """Answer lines, as many as there are: none takes the others with it."""
+        limit = self.arguments.max_length or math.inf
+        wanted = [
+            (number, row)
+            for number, row in batch
+            if not isinstance(row, ValueError) and 0 < len(row) <= limit
+        ]
+        texts = dict(self._parse(wanted)) if wanted else {}
+        for number, row in batch:
+            if isinstance(row, ValueError):
+                self.unread.append((number, row))
+                row = []
+            if not row:
+                # An empty line stays an empty line: output lines follow input lines.
+                emit("null" if self.arguments.json else "")
+            elif number in texts:
+                emit(texts[number])
+            else:
+                self.too_long.append(number)
+                emit(self._flat(row))
+
+    def finish(self):
+        """Say how many lines had no true answer."""
+        if self.too_long:
+            say(
+                f"warning: {len(self.too_long)} sentences, the first in line "
+                f"{self.too_long[0]}, exceed --max-length and got flat trees"
+            )
+        if self.unread:
+            number, error = self.unread[0]
+            raise ValueError(
+                f"{len(self.unread)} lines could not be read and got empty answers; "
+                f"line {number}: {error}"
+            )
+
+    def _parse(self, rows):
+        """Return pairs of the number of a line and the answer to it."""
+        numbers, sentences = zip(*rows, strict=True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            texts = _texts(self.parser, list(sentences), self.arguments)
+        first, last = numbers[0], numbers[-1]
+        where = f"line {first}" if first == last else f"lines {first} to {last}"
+        for warning in caught:
+            message = f"{where}: {_by_line(warning.message, numbers)}"
+            warnings.warn(message, warning.category, stacklevel=2)
+        return zip(numbers, texts, strict=True)
+
+    def _flat(self, row):
+        """Answer to a sentence that exceeds --max-length: a flat tree."""
+        arguments = self.arguments
+        if arguments.marginals or arguments.kbest:
+            return "[]" if arguments.json else ""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ParseFailureWarning)
+            alone = self.parser.predict([[token] for token in row])
+        tags = [tree.tags()[0] for tree in alone]
+        words = [token if isinstance(token, str) else token[0] for token in row]
+        leaves = " ".join(f"({t} {w})" for t, w in zip(tags, words, strict=True))
+        score = -math.inf if arguments.scores else None
+        return _tree_text(f"({alone[0].label} {leaves})", score, arguments.json)
+
+
+def _by_line(message, numbers):
+    """Replace rows of the batch by lines of the input in a message."""
+    lines = {f"row {row}": f"line {number}" for row, number in enumerate(numbers)}
+    return re.sub(r"\brow \d+", lambda row: lines.get(row[0], row[0]), str(message))
+
+
+def _texts(parser, sentences, arguments):
+    """Answers to sentences, as text."""
+    as_json = arguments.json
     if arguments.marginals:
-        frames = learner.span_marginals(seen)
-        return (_marginal_text(frame, arguments.json) for frame in frames)
-    kbest = learner.parse_kbest(seen, arguments.kbest)
-    return (_kbest_text(parses, arguments.json) for parses in kbest)
+        frames = parser.span_marginals(sentences)
+        return [_marginal_text(frame, as_json) for frame in frames]
+    if arguments.kbest:
+        kbest = parser.parse_kbest(sentences, arguments.kbest)
+        return [_kbest_text(parses, as_json) for parses in kbest]
+    trees = parser.predict(sentences)
+    scores = [None] * len(trees)
+    if arguments.scores:
+        scores = parser.score_samples(trees).tolist()
+    pairs = zip(trees, scores, strict=True)
+    return [_tree_text(str(tree), score, as_json) for tree, score in pairs]
+
+
+def _tree_text(tree, score, as_json):
+    if as_json:
+        answer = {"tree": tree}
+        if score is not None:
+            answer["log_prob"] = score if math.isfinite(score) else None
+        return json.dumps(answer)
+    return tree if score is None else f"{score:.6f}\t{tree}"
 
 
 def _marginal_text(frame, as_json):

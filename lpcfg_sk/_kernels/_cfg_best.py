@@ -7,10 +7,10 @@ from numba import njit
 
 from lpcfg_sk._kernels._cfg_chains import add_probable_chains, add_rewarded_chains
 from lpcfg_sk._kernels._chart_spans import span_index
-from lpcfg_sk._kernels._shared import HELPER, lengthened, set_row
+from lpcfg_sk._kernels._shared import HELPER, set_row
 
 
-class _BestChart(NamedTuple):
+class BestChart(NamedTuple):
     """Best derivations of one string, and how they were made.
 
     Attributes
@@ -63,7 +63,7 @@ class _Prefixes(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def cfg_best_tree(words, tables, weights, chains, bonus):
+def cfg_best_tree(words, tables, weights, chains, bonus, chart):
     """Derivation with the largest sum of rule scores and constituent scores.
 
     Parameters
@@ -79,50 +79,45 @@ def cfg_best_tree(words, tables, weights, chains, bonus):
         The chains of unary rules.
     bonus : float64 array of shape (n * (n + 1) // 2, N) or (0, 0)
         Score of a constituent A over a span, numbered by `span_index`.
+    chart : BestChart
+        Written to; without a derivation, a chain or a rule before. The caller makes it:
+        arrays of a kernel in which memory runs out are never freed.
 
     Returns
     -------
-    score : float
-        -inf where the string has no derivation.
+    fits : bool
+        Whether there was room for all items; otherwise there is no tree.
     label, size, parent : int32 arrays
-        Nodes of the tree in preorder; the label of a bare word is -1.
+        Nodes of the tree in preorder; the label of a bare word is -1. Empty where the
+        string has no derivation, or scores are such that the best chains of unary
+        rules have no end.
     """
     n = len(words)
     root = n * (n + 1) // 2 - 1
-    if n > 0:
-        chart = _fill_chart(words, tables, weights, chains, bonus)
-        if chart.score[root, tables.start] > -np.inf:
-            label, size, parent = _read_tree(n, tables, chains.next_hop, chart)
-            return chart.score[root, tables.start], label, size, parent
-    nothing = np.zeros(0, dtype=np.int32)
-    return -np.inf, nothing, nothing, nothing
+    fits = _fill_chart(words, tables, weights, chains, bonus, chart)
+    if fits and n > 0 and chart.score[root, tables.start] > -np.inf:
+        label, size, parent = _read_tree(n, tables, chains.next_hop, chart)
+    else:
+        label = size = parent = np.zeros(0, dtype=np.int32)
+    return fits, label, size, parent
 
 
 @njit(**HELPER)
-def _fill_chart(words, tables, weights, chains, bonus):
+def _fill_chart(words, tables, weights, chains, bonus, chart):
     """Fill the chart bottom-up.
 
     Parameters
     ----------
-    words, tables, weights, chains, bonus
+    words, tables, weights, chains, bonus, chart
         As in `cfg_best_tree`.
 
     Returns
     -------
-    chart : _BestChart
+    fits : bool
+        Whether there was room for all items.
     """
     n, n_nonterminals = len(words), tables.n_nonterminals
-    n_spans, n_trie = n * (n + 1) // 2, len(tables.trie_right)
-    chart = _BestChart(
-        np.full((n_spans, n_nonterminals), -np.inf),
-        np.full((n_spans, n_nonterminals), -1, dtype=np.int32),
-        np.full((n_spans, n_nonterminals), -1, dtype=np.int32),
-        np.full((n_spans, n_nonterminals), -1, dtype=np.int32),
-        np.zeros((n_spans, 2), dtype=np.int64),
-        np.empty(16 * n_spans + 64, dtype=np.int32),
-        np.empty(16 * n_spans + 64),
-        np.empty(16 * n_spans + 64, dtype=np.int32),
-    )
+    n_trie = len(tables.trie_right)
     prefixes = _Prefixes(
         np.full(n_trie, -np.inf),
         np.zeros(n_trie, dtype=np.int32),
@@ -147,11 +142,11 @@ def _fill_chart(words, tables, weights, chains, bonus):
             else:
                 add_probable_chains(base, weights, score, bottom)
             if n_items + n_nonterminals + n_touched + 1 > len(chart.items):
-                chart = _with_room(chart, n_items + n_nonterminals + n_touched + 1)
+                return False
             n_items = _store_items(
                 n_items, span, word, touched, prefixes, tables, chart
             )
-    return chart
+    return True
 
 
 @njit(**HELPER)
@@ -166,7 +161,7 @@ def _extend_prefixes(words, i, j, tables, chart, prefixes):
         The span.
     tables : CFGTables
         The grammar.
-    chart : _BestChart
+    chart : BestChart
         Filled for all narrower spans.
     prefixes : _Prefixes
         Output; all scores are -inf before.
@@ -265,7 +260,7 @@ def _store_items(n_items, span, word, touched, prefixes, tables, chart):
         Their scores.
     tables : CFGTables
         The grammar.
-    chart : _BestChart
+    chart : BestChart
         The chart, with room for the items.
 
     Returns
@@ -300,24 +295,6 @@ def _store_items(n_items, span, word, touched, prefixes, tables, chart):
 
 
 @njit(**HELPER)
-def _with_room(chart, n_items):
-    """Return the chart with room for at least so many items."""
-    size = len(chart.items)
-    while size < n_items:
-        size *= 2
-    return _BestChart(
-        chart.score,
-        chart.bottom,
-        chart.leave,
-        chart.base_rule,
-        chart.item_offset,
-        lengthened(chart.items, size),
-        lengthened(chart.item_scores, size),
-        lengthened(chart.splits, size),
-    )
-
-
-@njit(**HELPER)
 def _read_tree(n, tables, next_hop, chart):
     """Read the best tree off a chart.
 
@@ -329,14 +306,15 @@ def _read_tree(n, tables, next_hop, chart):
         The grammar.
     next_hop : int32 array of shape (N, N)
         Symbols on the best chains.
-    chart : _BestChart
+    chart : BestChart
         The chart, with a derivation of the start symbol over all words.
 
     Returns
     -------
     label, size, parent : int32 arrays
-        Nodes of the tree in preorder.
+        Nodes of the tree in preorder; none where a chain does not lead to a rule.
     """
+    nothing = np.zeros(0, dtype=np.int32)
     n_nonterminals = tables.n_nonterminals
     n_symbols = n_nonterminals + tables.n_terminals
     most = 2 * n * (n_nonterminals + 1)
@@ -352,6 +330,8 @@ def _read_tree(n, tables, next_hop, chart):
         n_open -= 1
         symbol, i, j, above = agenda[n_open]
         if symbol >= n_nonterminals:
+            if n_nodes == most:
+                return nothing, nothing, nothing
             label[n_nodes] = -1
             parent[n_nodes] = above
             n_nodes += 1
@@ -359,23 +339,33 @@ def _read_tree(n, tables, next_hop, chart):
         span = span_index(i, j, n)
         lowest = chart.bottom[span, symbol]
         while symbol >= 0:
+            # A chain of the most probable rules ends, unless scores are no logarithms
+            # of probabilities.
+            if n_nodes == most:
+                return nothing, nothing, nothing
             label[n_nodes] = symbol
             parent[n_nodes] = above
             above = n_nodes
             n_nodes += 1
             if symbol != lowest:
-                symbol = next_hop[symbol, lowest]
+                symbol = next_hop[symbol, lowest] if lowest >= 0 else np.int32(-1)
                 continue
             symbol = chart.leave[span, lowest]
             if symbol >= 0:
                 lowest = chart.bottom[span, symbol]
-        item = tables.rule_item[chart.base_rule[span, lowest]]
+        rule = chart.base_rule[span, lowest] if lowest >= 0 else np.int32(-1)
+        if rule < 0:
+            return nothing, nothing, nothing
+        item = tables.rule_item[rule]
         if item < n_symbols:
             continue
         while item >= n_symbols:
-            e = chart.item_offset[span_index(i, j, n), 0]
-            while chart.items[e] != item:
+            left = span_index(i, j, n)
+            e, end = chart.item_offset[left, 0], chart.item_offset[left, 1]
+            while e < end and chart.items[e] != item:
                 e += 1
+            if e == end:
+                return nothing, nothing, nothing
             split = chart.splits[e]
             set_row(agenda, n_open, tables.trie_right[item - n_symbols], split, j)
             agenda[n_open, 3] = above

@@ -110,9 +110,12 @@ def add_rewarded_chains(base, weights, chains, bonus, score, bottom, leave):
                 a = chain_top[c]
                 v = best
                 x = a
-                while x != b:
+                # No chain is longer, unless scores are no logarithms of probabilities.
+                for _ in range(len(base)):
+                    if x == b or x < 0:
+                        break
                     v += bonus[x]
                     x = next_hop[x, b]
-                if v > score[a]:
+                if x == b and v > score[a]:
                     score[a] = v
                     bottom[a] = b

@@ -10,7 +10,7 @@ from lpcfg_sk._kernels._chart_spans import span_index
 from lpcfg_sk._kernels._shared import HELPER
 
 
-class _OutsideChart(NamedTuple):
+class OutsideChart(NamedTuple):
     """Outside values of one string, scaled by the inverse of the inside scale.
 
     Attributes
@@ -27,7 +27,16 @@ class _OutsideChart(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def cfg_expected_counts(
-    words, offsets, tables, weights, sentence_weights, log_probabilities, counts
+    words,
+    offsets,
+    first,
+    tables,
+    weights,
+    sentence_weights,
+    inside_space,
+    outside_space,
+    log_probabilities,
+    counts,
 ):
     """Run `cfg_inside_outside` over the strings of a chunk, adding up counts.
 
@@ -37,31 +46,56 @@ def cfg_expected_counts(
         Terminal numbers of all strings, -1 for a token that the grammar does not know.
     offsets : int64 array of shape (n_strings + 1,)
         First word of each string.
+    first : int
+        The string to begin with.
     tables : CFGTables
         The grammar.
     weights : RuleWeights
         Probabilities of its rules and unary chains.
     sentence_weights : float64 array of shape (n_strings,)
         Weights of the strings; where 0, only the probability is computed.
+    inside_space : InsideChart
+        Room for the longest string.
+    outside_space : OutsideChart
+        The same; empty where all weights are 0.
     log_probabilities : float64 array of shape (n_strings,)
         Output: -inf where a string has no derivation.
     counts : float64 array of shape (n_rules,)
         Weighted expected counts are added here.
+
+    Returns
+    -------
+    next : int
+        The string whose items found no room, the number of strings where all did.
     """
     no_posterior = np.zeros((0, 0))
-    for s in range(len(offsets) - 1):
-        log_probabilities[s] = cfg_inside_outside(
+    for s in range(first, len(offsets) - 1):
+        fits, log_probabilities[s] = cfg_inside_outside(
             words[offsets[s] : offsets[s + 1]],
             tables,
             weights,
             sentence_weights[s],
+            inside_space,
+            outside_space,
             counts,
             no_posterior,
         )
+        if not fits:
+            return s
+    return len(offsets) - 1
 
 
 @njit(nogil=True, cache=True)
-def cfg_inside_outside(words, tables, weights, sentence_weight, counts, posterior):
+def cfg_inside_outside(
+    words,
+    tables,
+    weights,
+    sentence_weight,
+    inside_space,
+    outside_space,
+    counts,
+    posterior,
+):
     """Inside and outside of one string; adds expected rule counts.
 
     Parameters
@@ -74,6 +108,10 @@ def cfg_inside_outside(words, tables, weights, sentence_weight, counts, posterio
         Probabilities of its rules and unary chains.
     sentence_weight : float
         Weight of the string; 0 computes the probability alone.
+    inside_space : InsideChart
+        Room for the string, see `cfg_inside`.
+    outside_space : OutsideChart
+        The same; may be empty where the weight is 0.
     counts : float64 array of shape (n_rules,)
         Expected counts times the weight are added here.
     posterior : float64 array of shape (n * (n + 1) // 2, N) or (0, 0)
@@ -82,23 +120,34 @@ def cfg_inside_outside(words, tables, weights, sentence_weight, counts, posterio
 
     Returns
     -------
+    fits : bool
+        Whether there was room for all items; otherwise nothing is added.
     log_probability : float
         -inf where the string has no derivation.
     """
     if len(words) == 0:
-        return -np.inf
-    chart = cfg_inside(words, tables, weights)
+        return True, -np.inf
+    fits, chart = cfg_inside(words, tables, weights, inside_space)
+    if not fits:
+        return False, -np.inf
     root = len(chart.alive) - 1
     probability = chart.value[root, tables.start]
     if not chart.alive[root] or probability == 0.0:
-        return -np.inf
+        return True, -np.inf
     if sentence_weight != 0.0:
-        _outside(words, tables, weights, chart, sentence_weight, counts, posterior)
-    return np.log(probability) + chart.exponent[root] * np.log(2.0)
+        outside = OutsideChart(
+            outside_space.value[: root + 1],
+            outside_space.item_values[: len(chart.items)],
+        )
+        outside.value[:] = 0.0
+        outside.item_values[:] = 0.0
+        outside.value[root, tables.start] = sentence_weight / probability
+        _outside(words, tables, weights, chart, outside, counts, posterior)
+    return True, np.log(probability) + chart.exponent[root] * np.log(2.0)
 
 
 @njit(nogil=True, cache=True)
-def _outside(words, tables, weights, chart, sentence_weight, counts, posterior):
+def _outside(words, tables, weights, chart, outside, counts, posterior):
     """Outside values from the whole string to its words, and expected counts.
 
     Parameters
@@ -111,8 +160,8 @@ def _outside(words, tables, weights, chart, sentence_weight, counts, posterior):
         Probabilities of its rules and unary chains.
     chart : InsideChart
         Inside values.
-    sentence_weight : float
-        Weight of the string.
+    outside : OutsideChart
+        Zero but for the start symbol over the whole string.
     counts : float64 array of shape (n_rules,)
         Weighted expected counts are added here.
     posterior : float64 array of shape (n_spans, N) or (0, 0)
@@ -124,10 +173,7 @@ def _outside(words, tables, weights, chart, sentence_weight, counts, posterior):
     done_offset, done_rule = tables.done_offset, tables.done_rule
     items, item_values = chart.items, chart.item_values
     value, item_offset, alive = chart.value, chart.item_offset, chart.alive
-    item_outside = np.zeros(len(items))
-    outside = _OutsideChart(np.zeros(value.shape), item_outside)
-    root = len(alive) - 1
-    outside.value[root, tables.start] = sentence_weight / value[root, tables.start]
+    item_outside = outside.item_values
     total = np.zeros(n_nonterminals)
     prefix = np.zeros(len(tables.trie_right))
     touched = np.empty(len(prefix) + 1, dtype=np.int32)
@@ -179,7 +225,7 @@ def _close_chains(span, tables, weights, chart, outside, total):
         Probabilities.
     chart : InsideChart
         Inside values.
-    outside : _OutsideChart
+    outside : OutsideChart
         Complete for the items of the span.
     total : float64 array of shape (N,)
         Output.
@@ -246,7 +292,7 @@ def _split_prefixes(words, i, j, tables, chart, outside, prefix):
         The grammar.
     chart : InsideChart
         Inside values.
-    outside : _OutsideChart
+    outside : OutsideChart
         Values of the spans within this one are added to.
     prefix : float64 array of shape (n_trie,)
         Outside values of the trie nodes.

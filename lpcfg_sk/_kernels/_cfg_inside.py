@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import span_index
-from lpcfg_sk._kernels._shared import HELPER, lengthened
+from lpcfg_sk._kernels._shared import HELPER
 
 # Kinds of growth of an item.
 _MANY, _ONE = 1, 2
@@ -129,7 +129,7 @@ class InsideChart(NamedTuple):
 
 
 @njit(**HELPER)
-def cfg_inside(words, tables, weights):
+def cfg_inside(words, tables, weights, space):
     """Fill the inside chart of a string, from its last word to its first.
 
     Parameters
@@ -140,22 +140,30 @@ def cfg_inside(words, tables, weights):
         The grammar.
     weights : RuleWeights
         Probabilities of its rules and unary chains.
+    space : InsideChart
+        Room for the chart, which is made of its first spans and items. The caller
+        makes it: arrays of a kernel in which memory runs out are never freed.
 
     Returns
     -------
+    fits : bool
+        Whether there was room for all items; otherwise the chart is not complete.
     chart : InsideChart
     """
     n, n_nonterminals = len(words), tables.n_nonterminals
     left_offset = tables.left_offset
     n_spans = n * (n + 1) // 2
     chart = InsideChart(
-        np.zeros((n_spans, n_nonterminals)),
-        np.zeros(n_spans, dtype=np.int64),
-        np.zeros(n_spans, dtype=np.bool_),
-        np.zeros((n_spans, 4), dtype=np.int64),
-        np.empty(16 * n_spans + 64, dtype=np.int32),
-        np.empty(16 * n_spans + 64),
+        space.value[:n_spans],
+        space.exponent[:n_spans],
+        space.alive[:n_spans],
+        space.item_offset[:n_spans],
+        space.items,
+        space.item_values,
     )
+    chart.value[:] = 0.0
+    chart.exponent[:] = 0
+    chart.alive[:] = False
     n_items = 0
     prefix = np.zeros(len(tables.trie_right))
     touched = np.empty(len(prefix) + 1, dtype=np.int32)
@@ -199,7 +207,7 @@ def cfg_inside(words, tables, weights):
             for q in range(n_touched):
                 prefix[touched[q]] *= scale
             if n_items + n_nonterminals + n_touched + 2 > len(chart.items):
-                chart = _with_room(chart, n_items + n_nonterminals + n_touched + 2)
+                return False, chart
             kinds = growth[growth_row[j]]
             n_items = _store_items(
                 span, word, touched[:n_touched], prefix, kinds, tables, chart
@@ -212,7 +220,7 @@ def cfg_inside(words, tables, weights):
                     n_growing += 1
         for q in range(n_growing):
             is_growing[growing[q]] = False
-    return InsideChart(
+    return True, InsideChart(
         chart.value,
         chart.exponent,
         chart.alive,
@@ -383,22 +391,6 @@ def _store_items(span, word, touched, prefix, kinds, tables, chart):
         prefix[t] = 0.0
     chart.item_offset[span, 3] = n_items
     return n_items
-
-
-@njit(**HELPER)
-def _with_room(chart, n_items):
-    """Return the chart with room for at least so many items."""
-    size = len(chart.items)
-    while size < n_items:
-        size *= 2
-    return InsideChart(
-        chart.value,
-        chart.exponent,
-        chart.alive,
-        chart.item_offset,
-        lengthened(chart.items, size),
-        lengthened(chart.item_values, size),
-    )
 
 
 @njit(**HELPER)

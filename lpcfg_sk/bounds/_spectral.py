@@ -342,7 +342,7 @@ def separability_report(estimator):
     True
     """
     model = estimator[-1] if hasattr(estimator, "steps") else estimator
-    check_is_fitted(model, "projections_")
+    check_is_fitted(model)
     rows = []
     n_nonterminals = len(model.projections_)
     for a, projection in model.projections_.items():

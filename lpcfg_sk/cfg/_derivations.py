@@ -2,21 +2,27 @@
 
 import numpy as np
 
-from lpcfg_sk._kernels._cfg_best import cfg_best_tree
+from lpcfg_sk._kernels._cfg_best import BestChart, cfg_best_tree
 from lpcfg_sk._kernels._cfg_counts import (
+    OutsideChart,
     TreeColumns,
     cfg_expected_counts,
     cfg_inside_outside,
     cfg_rules_of_trees,
 )
+from lpcfg_sk._kernels._cfg_inside import InsideChart
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk.cfg._rules import best_chains, rewarded_chains, rule_weights
+from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.treebank import Treebank, node_spans, over_chunks
 
 # A sentence costs about the cube of its length; this is some twenty sentences of
 # ordinary length.
 _CHUNK_WORK = 200_000.0
+
+# Bytes of a chart, as of all parsers.
+_MAX_MEMORY = 2**31
 
 
 def encode(grammar, treebank):
@@ -45,6 +51,23 @@ def encode(grammar, treebank):
         tokens = treebank.tokens.map_to(grammar.terminals)
         terminal[unknown] = tokens[treebank.token[unknown]]
     return terminal
+
+
+def check_probabilities(theta, n_rules):
+    """Raise ValueError unless there is a probability for each rule.
+
+    Parameters
+    ----------
+    theta : ndarray of float
+        What should be probabilities.
+    n_rules : int
+        Number of rules.
+    """
+    if theta.shape != (n_rules,) or not ((theta >= 0) & (theta <= 1)).all():
+        raise ValueError(
+            "theta_ must hold one probability between 0 and 1 for each of the "
+            f"{n_rules} rules of grammar_"
+        )
 
 
 def rules_of_nodes(grammar, treebank):
@@ -125,7 +148,9 @@ def rules_of_trees(grammar, treebank):
     return row, rule, derivable
 
 
-def expected_rule_counts(grammar, X, theta, weights, *, n_jobs=None):
+def expected_rule_counts(
+    grammar, X, theta, weights, *, max_memory=_MAX_MEMORY, n_jobs=None
+):
     """Log probabilities of sentences, and their expected rule counts.
 
     Parameters
@@ -138,6 +163,8 @@ def expected_rule_counts(grammar, X, theta, weights, *, n_jobs=None):
         Rule probabilities.
     weights : ndarray of float, shape (n_rows,)
         Weights of the rows; where 0, only the probability is computed.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take.
     n_jobs : int, default=None
         As in joblib, for the sentences of each chunk of `X`.
 
@@ -152,9 +179,21 @@ def expected_rule_counts(grammar, X, theta, weights, *, n_jobs=None):
 
     def count_sentences(words, bounds, weights):
         log_probabilities, counts = np.empty(len(weights)), np.zeros(len(theta))
-        cfg_expected_counts(
-            words, bounds, tables, probabilities, weights, log_probabilities, counts
-        )
+        n, done = int(np.diff(bounds).max(initial=0)), 0
+        for charts in _inside_outside_charts(n, tables, weights.any(), max_memory):
+            done = cfg_expected_counts(
+                words,
+                bounds,
+                done,
+                tables,
+                probabilities,
+                weights,
+                *charts,
+                log_probabilities,
+                counts,
+            )
+            if done == len(weights):
+                break
         return log_probabilities, counts
 
     def count(treebank, weights):
@@ -172,6 +211,66 @@ def expected_rule_counts(grammar, X, theta, weights, *, n_jobs=None):
     return _join(over_chunks(count, X, weights), len(theta))
 
 
+def _inside_outside_charts(n, tables, with_outside, max_memory):
+    """Yield charts for strings of n words, each with room for more items."""
+    n_spans, n_nonterminals = n * (n + 1) // 2, tables.n_nonterminals
+    n_outside = n_spans if with_outside else 0
+    for n_items in _numbers_of_items(
+        n,
+        per_span=41 + 8 * n_nonterminals * (1 + bool(with_outside)),
+        per_item=20 if with_outside else 12,
+        max_memory=max_memory,
+    ):
+        yield (
+            InsideChart(
+                value=np.empty((n_spans, n_nonterminals)),
+                exponent=np.empty(n_spans, dtype=np.int64),
+                alive=np.empty(n_spans, dtype=bool),
+                item_offset=np.empty((n_spans, 4), dtype=np.int64),
+                items=np.empty(n_items, dtype=np.int32),
+                item_values=np.empty(n_items),
+            ),
+            OutsideChart(
+                value=np.empty((n_outside, n_nonterminals)),
+                item_values=np.empty(n_items if with_outside else 0),
+            ),
+        )
+
+
+def _best_charts(n, tables, max_memory):
+    """Yield empty charts for a string of n words, each with room for more items."""
+    shape = n * (n + 1) // 2, tables.n_nonterminals
+    for n_items in _numbers_of_items(
+        n, per_span=16 + 20 * shape[1], per_item=16, max_memory=max_memory
+    ):
+        yield BestChart(
+            score=np.full(shape, -np.inf),
+            bottom=np.full(shape, -1, dtype=np.int32),
+            leave=np.full(shape, -1, dtype=np.int32),
+            base_rule=np.full(shape, -1, dtype=np.int32),
+            item_offset=np.zeros((shape[0], 2), dtype=np.int64),
+            items=np.empty(n_items, dtype=np.int32),
+            item_scores=np.empty(n_items),
+            splits=np.empty(n_items, dtype=np.int32),
+        )
+
+
+def _numbers_of_items(n, *, per_span, per_item, max_memory):
+    """Yield larger and larger numbers of items, until a chart takes too many bytes."""
+    n_spans = n * (n + 1) // 2
+    n_items = 16 * n_spans + 64
+    while True:
+        needed = n_spans * per_span + n_items * per_item
+        if needed > max_memory:
+            raise ChartMemoryError(
+                f"the chart of a sentence of {n} words needs at least {needed:,} "
+                f"bytes, more than max_memory={max_memory:,}; leave the sentence out, "
+                "or raise max_memory"
+            )
+        yield n_items
+        n_items *= 2
+
+
 def _join(results, n_rules):
     """Concatenate log probabilities, and add up counts."""
     log_probabilities, counts = [np.zeros(0)], np.zeros(n_rules)
@@ -181,7 +280,7 @@ def _join(results, n_rules):
     return np.concatenate(log_probabilities), counts
 
 
-def best_trees(grammar, treebank, theta, decoder):
+def best_trees(grammar, treebank, theta, decoder, *, max_memory=_MAX_MEMORY):
     """Best derivation of each row's sentence.
 
     Parameters
@@ -196,6 +295,8 @@ def best_trees(grammar, treebank, theta, decoder):
         The most probable derivation, or the one with the largest expected number of
         correct constituents: the best of all derivations where unary rules have no
         cycle; within a cycle, of those that follow the most probable chains.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take.
 
     Yields
     ------
@@ -212,13 +313,22 @@ def best_trees(grammar, treebank, theta, decoder):
     words, bounds = encode(grammar, treebank), treebank.token_offsets
     rewards = (np.zeros((0, 0)) for _ in range(len(treebank)))
     if max_marginal:
-        rewards = (counts for _, counts in constituent_counts(grammar, treebank, theta))
+        rewards = (
+            counts
+            for _, counts in constituent_counts(
+                grammar, treebank, theta, max_memory=max_memory
+            )
+        )
     for row, bonus in enumerate(rewards):
         sentence = words[bounds[row] : bounds[row + 1]]
-        yield cfg_best_tree(sentence, tables, scores, chains, bonus)[1:]
+        for chart in _best_charts(len(sentence), tables, max_memory):
+            fits, *tree = cfg_best_tree(sentence, tables, scores, chains, bonus, chart)
+            if fits:
+                break
+        yield tuple(tree)
 
 
-def constituent_counts(grammar, treebank, theta):
+def constituent_counts(grammar, treebank, theta, *, max_memory=_MAX_MEMORY):
     """Expected numbers of the constituents of each row's sentence.
 
     Parameters
@@ -229,6 +339,8 @@ def constituent_counts(grammar, treebank, theta):
         Rows whose yields are summed over all derivations.
     theta : ndarray of float, shape (n_rules,)
         Rule probabilities.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take.
 
     Yields
     ------
@@ -244,10 +356,15 @@ def constituent_counts(grammar, treebank, theta):
     unused_counts = np.zeros(len(theta))
     for row, n in enumerate(treebank.lengths.tolist()):
         sentence = words[bounds[row] : bounds[row + 1]]
-        counts = np.zeros((n * (n + 1) // 2, tables.n_nonterminals))
-        log_probability = cfg_inside_outside(
-            sentence, tables, probabilities, 1.0, unused_counts, counts
-        )
+        counts = None
+        for charts in _inside_outside_charts(n, tables, True, max_memory):
+            if counts is None:
+                counts = np.zeros((n * (n + 1) // 2, tables.n_nonterminals))
+            fits, log_probability = cfg_inside_outside(
+                sentence, tables, probabilities, 1.0, *charts, unused_counts, counts
+            )
+            if fits:
+                break
         yield log_probability, counts
 
 

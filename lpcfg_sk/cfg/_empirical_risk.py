@@ -123,6 +123,8 @@ class EmpiricalRisk:
         The same with the discount of the sentences: the loss is a mean over it.
     n_zero_probability : int
         Rows that the grammar does not derive, and that are left out.
+    max_memory : int
+        Most bytes that the chart of one sentence may take.
     n_jobs : int or None
         As in joblib.
     """
@@ -134,10 +136,13 @@ class EmpiricalRisk:
     n_samples: float
     total_weight: float
     n_zero_probability: int
+    max_memory: int
     n_jobs: int | None
 
     @classmethod
-    def from_rows(cls, X, weights, grammar, *, unlabeled_weight=1.0, n_jobs=None):
+    def from_rows(
+        cls, X, weights, grammar, *, unlabeled_weight=1.0, max_memory=2**31, n_jobs=None
+    ):
         """Count the rules of the trees, and keep the sentences.
 
         Parameters
@@ -151,6 +156,8 @@ class EmpiricalRisk:
             warning.
         unlabeled_weight : float, default=1.0
             Weight of a sentence relative to a tree.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
         n_jobs : int, default=None
             As in joblib.
 
@@ -159,7 +166,7 @@ class EmpiricalRisk:
         EmpiricalRisk
         """
         tree_counts, derivable, parsed = count_derivable(
-            grammar, X, weights, n_jobs=n_jobs
+            grammar, X, weights, max_memory=max_memory, n_jobs=n_jobs
         )
         n_zero_probability = _report_zero_probability(X, grammar, derivable, weights)
         kept = derivable & (weights > 0)
@@ -172,13 +179,19 @@ class EmpiricalRisk:
             n_samples=float(weights[kept].sum()),
             total_weight=weights[kept & parsed].sum() + sentence_weights.sum(),
             n_zero_probability=n_zero_probability,
+            max_memory=max_memory,
             n_jobs=n_jobs,
         )
 
     def expectations(self, theta):
         """Empirical log-loss and expected counts under rule probabilities."""
         log_probabilities, counts = expected_rule_counts(
-            self.grammar, self.sentences, theta, self.weights, n_jobs=self.n_jobs
+            self.grammar,
+            self.sentences,
+            theta,
+            self.weights,
+            max_memory=self.max_memory,
+            n_jobs=self.n_jobs,
         )
         used = self.tree_counts > 0
         loss = -float(self.tree_counts[used] @ np.log(theta[used]))
@@ -186,7 +199,7 @@ class EmpiricalRisk:
         return loss / self.total_weight, counts + self.tree_counts
 
 
-def count_derivable(grammar, X, weights, *, n_jobs=None):
+def count_derivable(grammar, X, weights, *, max_memory=2**31, n_jobs=None):
     """Count the rules of the trees, and find the rows that the grammar derives.
 
     Parameters
@@ -197,6 +210,8 @@ def count_derivable(grammar, X, weights, *, n_jobs=None):
         Trees, sentences, or both.
     weights : ndarray of float64, shape (n_rows,)
         Their weights.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take.
     n_jobs : int, default=None
         As in joblib.
 
@@ -225,6 +240,7 @@ def count_derivable(grammar, X, weights, *, n_jobs=None):
                 X[~parsed],
                 uniform(grammar),
                 np.zeros((~parsed).sum()),
+                max_memory=max_memory,
                 n_jobs=n_jobs,
             )[0]
         )

@@ -92,8 +92,10 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         After a :class:`TreeBinarizer`, chart items with a smaller posterior are left
         out when sentences are parsed. None (or 0) for full charts.
     max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take, where there is pruning or
-        the decoder is "mbr" or "max-rule-product".
+        Most bytes that the chart of one sentence may take. A sentence that needs more
+        is answered as `on_failure` says; :meth:`fit` and methods that return
+        probabilities raise :class:`~lpcfg_sk.exceptions.ChartMemoryError` before the
+        chart is allocated.
     on_failure : {"flat", "raise", "skip"}, default="flat"
         What :meth:`predict` does about a sentence without a derivation, or whose
         coarsest chart does not fit `max_memory`: give it a flat tree, raise an error,
@@ -263,6 +265,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
             weights,
             grammar,
             unlabeled_weight=self.unlabeled_weight,
+            max_memory=self.max_memory,
             n_jobs=self.n_jobs,
         )
         if smoothed_counts is not None:

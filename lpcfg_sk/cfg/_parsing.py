@@ -18,6 +18,7 @@ from lpcfg_sk.cfg._conversion import (
 )
 from lpcfg_sk.cfg._derivations import (
     best_trees,
+    check_probabilities,
     constituent_counts,
     encode,
     flat_tree,
@@ -101,7 +102,13 @@ class CFGParserMixin(TreebankInputMixin):
         trees, failed = [], []
         start = self.grammar_.tables().start
         for row, (label, size, parent) in enumerate(
-            best_trees(self.grammar_, X, self.theta_.to_numpy(), decoder)
+            best_trees(
+                self.grammar_,
+                X,
+                self._probabilities(),
+                decoder,
+                max_memory=self.max_memory,
+            )
         ):
             if len(label) == 0:
                 failed.append(row)
@@ -141,7 +148,7 @@ class CFGParserMixin(TreebankInputMixin):
         parser = self._parser()
         if parser.grammar.arrays.n_states.max(initial=1) > 1:
             # The best trees of a grammar with states would be those of its posterior.
-            theta = self.theta_.to_numpy()
+            theta = self._probabilities()
             parser = self._make_parser(
                 encoded_lpcfg(self.grammar_, theta, literals=True)
             )
@@ -197,7 +204,9 @@ class CFGParserMixin(TreebankInputMixin):
         frames = []
         for n, (log_probability, counts) in zip(
             X.lengths.tolist(),
-            constituent_counts(self.grammar_, X, self.theta_.to_numpy()),
+            constituent_counts(
+                self.grammar_, X, self._probabilities(), max_memory=self.max_memory
+            ),
             strict=True,
         ):
             span, label = np.nonzero(counts)
@@ -264,7 +273,7 @@ class CFGParserMixin(TreebankInputMixin):
             If a tree grows beyond `max_nodes`.
         """
         check_is_fitted(self)
-        theta = self.theta_.to_numpy()
+        theta = self._probabilities()
         trees = sample_trees(self.grammar_, theta, n, random_state, max_nodes)
         return unbinarize(trees) if self._binarized else trees
 
@@ -301,7 +310,7 @@ class CFGParserMixin(TreebankInputMixin):
         """
         check_is_fitted(self)
         make = binary_lpcfg if is_binary(self.grammar_) else encoded_lpcfg
-        return make(self.grammar_, self.theta_.to_numpy())
+        return make(self.grammar_, self._probabilities())
 
     def to_wta(self):
         """Return the weighted tree automaton with the values of :meth:`to_lpcfg`.
@@ -349,6 +358,12 @@ class CFGParserMixin(TreebankInputMixin):
         order = [number[name] for name in self.binomials_["rule"]]
         return BinaryNormalForm(self.grammar_, order)
 
+    def _probabilities(self):
+        """Return the probabilities of the rules, which compiled loops rely on."""
+        theta = self.theta_.to_numpy(dtype=np.float64)
+        check_probabilities(theta, len(self.grammar_.rules))
+        return theta
+
     @property
     def coarse_(self):
         """The plain PCFG that prunes charts: the grammar itself."""
@@ -362,7 +377,7 @@ class CFGParserMixin(TreebankInputMixin):
     def _parser(self):
         """Return the parser of the L-PCFG, made once for the same probabilities."""
         check_is_fitted(self)
-        theta = self.theta_.to_numpy()
+        theta = self._probabilities()
         settings = (self.grammar_, self.decoder, self.prune, self.max_memory)
         known, known_theta, parser = _PARSERS.get(self, (None, None, None))
         if known == settings and np.array_equal(known_theta, theta):

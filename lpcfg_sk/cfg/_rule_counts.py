@@ -29,7 +29,7 @@ class RuleCountsMixin:
         """
         check_is_fitted(self)
         X = check_treebank(X, estimator=self, allow_empty=True)
-        theta = self.theta_.to_numpy()
+        theta = self._probabilities()
         scores = np.full(len(X), -np.inf)
         row, rule, derivable = rules_of_trees(self.grammar_, X)
         with np.errstate(divide="ignore"):
@@ -58,8 +58,9 @@ class RuleCountsMixin:
         return expected_rule_counts(
             self.grammar_,
             X,
-            self.theta_.to_numpy(),
+            self._probabilities(),
             np.zeros(len(X)),
+            max_memory=self.max_memory,
             n_jobs=self.n_jobs,
         )[0]
 
@@ -93,7 +94,11 @@ class RuleCountsMixin:
         zero = np.flatnonzero(np.isneginf(scores) & (weights > 0))
         if len(zero):
             _, derivable, _ = count_derivable(
-                self.grammar_, X[zero], weights[zero], n_jobs=self.n_jobs
+                self.grammar_,
+                X[zero],
+                weights[zero],
+                max_memory=self.max_memory,
+                n_jobs=self.n_jobs,
             )
             outside = zero[~derivable]
             if len(outside):
@@ -132,9 +137,11 @@ class RuleCountsMixin:
             (np.ones(used.sum()), (row[used], rule[used])), shape=(len(X), n_rules)
         ).tocsr()
         rows = []
-        theta, one = self.theta_.to_numpy(), np.ones(1)
+        theta, one = self._probabilities(), np.ones(1)
         for i in np.flatnonzero(~X.is_parsed):
-            expected = expected_rule_counts(self.grammar_, X[i : i + 1], theta, one)[1]
+            expected = expected_rule_counts(
+                self.grammar_, X[i : i + 1], theta, one, max_memory=self.max_memory
+            )[1]
             where = np.flatnonzero(expected)
             rows.append((np.full(len(where), i), where, expected[where]))
         if rows:

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk._left_out import LeftOutMixin
 from lpcfg_sk._ragged import find_keys, offsets
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.features._productions import Productions
@@ -27,7 +28,7 @@ from lpcfg_sk.treebank import (
 
 
 class _NodeFeatures(
-    TreebankTransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+    LeftOutMixin, TreebankTransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
     """Features of nodes as a CSR block of the treebank.
 
@@ -37,6 +38,7 @@ class _NodeFeatures(
 
     _block: str
     _named: dict
+    _left_out = ("vocabularies_", "counts_", "productions_")
 
     _parameter_constraints: dict = {
         "templates": [StrOptions({"cohen2013"}), list, tuple],
@@ -131,8 +133,13 @@ class _NodeFeatures(
         -------
         treebank : Treebank
             `X` with one more block; features never seen in training are left out.
+            A step of a parser that was loaded from a compact file lets `X` pass:
+            parsing does not read features.
         """
         X = check_treebank(X, estimator=self, binary=True, allow_empty=True)
+        check_is_fitted(self)
+        if not hasattr(self, "vocabularies_"):
+            return X
         if X.n_nodes == 0:
             # Sentences to parse: no template has anything to say.
             empty = (0, self.n_features_out_)

@@ -13,6 +13,7 @@ from lpcfg_sk.inspection._latent_states import (
     state_table,
 )
 from lpcfg_sk.inspection._search import StateCurveDisplay, results_table
+from lpcfg_sk.inspection._state_numbers import StateNumbersDisplay, state_numbers
 from lpcfg_sk.inspection._tree_diff import tree_diff
 
 __all__ = [
@@ -22,10 +23,12 @@ __all__ = [
     "LatentStateDisplay",
     "SingularValueDisplay",
     "StateCurveDisplay",
+    "StateNumbersDisplay",
     "TailFitDisplay",
     "compare",
     "describe_state",
     "results_table",
+    "state_numbers",
     "state_table",
     "tree_diff",
 ]

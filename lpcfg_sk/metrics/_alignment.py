@@ -58,7 +58,7 @@ class Side(NamedTuple):
         )
 
     @classmethod
-    def from_file(cls, path):
+    def from_lines(cls, lines, name):
         """Read one tree per line; a line may also hold no tree, or several.
 
         Unlike in a treebank, unlabelled brackets stay unlabelled and brackets
@@ -67,41 +67,40 @@ class Side(NamedTuple):
         labels, tokens = {}, {}
         label, size, start, stop, word = [], [], [], [], []
         node_offsets, leaf_offsets = [0], [0]
-        with open(path, encoding="utf-8-sig", newline="\n") as lines:
-            for number, line in enumerate(lines, 1):
-                first, n_words, stack = len(label), 0, []
-                for item in _ITEM.finditer(line):
-                    if item["close"]:
-                        if not stack:
-                            raise _malformed(path, number, item, "')' without '('")
-                        node = stack.pop()
-                        if start[node] == n_words:
-                            del label[node:], size[node:], start[node:], stop[node:]
-                            continue
-                        size[node] = len(label) - node
-                        stop[node] = n_words
-                    elif item["bare"]:
-                        raise _malformed(
-                            path, number, item, "a word without a pre-terminal"
-                        )
-                    else:
-                        label.append(labels.setdefault(item["label"], len(labels)))
-                        start.append(n_words)
-                        if item["word"] is None:
-                            stack.append(len(size))
-                            size.append(0)
-                            stop.append(0)
-                        else:
-                            word.append(tokens.setdefault(item["word"], len(tokens)))
-                            n_words += 1
-                            size.append(1)
-                            stop.append(n_words)
-                if stack:
-                    raise TreebankFormatError(
-                        f"{len(stack)} brackets are never closed", str(path), number
+        for number, line in enumerate(lines, 1):
+            first, n_words, stack = len(label), 0, []
+            for item in _ITEM.finditer(line):
+                if item["close"]:
+                    if not stack:
+                        raise _malformed(name, number, item, "')' without '('")
+                    node = stack.pop()
+                    if start[node] == n_words:
+                        del label[node:], size[node:], start[node:], stop[node:]
+                        continue
+                    size[node] = len(label) - node
+                    stop[node] = n_words
+                elif item["bare"]:
+                    raise _malformed(
+                        name, number, item, "a word without a pre-terminal"
                     )
-                node_offsets.append(node_offsets[-1] + len(label) - first)
-                leaf_offsets.append(leaf_offsets[-1] + n_words)
+                else:
+                    label.append(labels.setdefault(item["label"], len(labels)))
+                    start.append(n_words)
+                    if item["word"] is None:
+                        stack.append(len(size))
+                        size.append(0)
+                        stop.append(0)
+                    else:
+                        word.append(tokens.setdefault(item["word"], len(tokens)))
+                        n_words += 1
+                        size.append(1)
+                        stop.append(n_words)
+            if stack:
+                raise TreebankFormatError(
+                    f"{len(stack)} brackets are never closed", name, number
+                )
+            node_offsets.append(node_offsets[-1] + len(label) - first)
+            leaf_offsets.append(leaf_offsets[-1] + n_words)
         columns = [np.array(c, dtype=np.int32) for c in (label, size, start, stop)]
         return cls(
             np.array(node_offsets, dtype=np.int64),

@@ -1,7 +1,5 @@
 """EVALB: scores of each sentence, totals, and the program's report."""
 
-import os
-
 import numpy as np
 import pandas as pd
 
@@ -148,7 +146,7 @@ def parseval_files(gold_path, predicted_path, params="collins"):
 
     Parameters
     ----------
-    gold_path, predicted_path : path-like
+    gold_path, predicted_path : path-like or open text file
         Files of bracketed trees, taken as they are: traces, function tags and
         unlabelled brackets stay. An empty line, ``()`` or ``(())`` is a sentence
         without a parse; several trees on a line are the pieces of one parse.
@@ -175,15 +173,26 @@ def parseval_files(gold_path, predicted_path, params="collins"):
     1   2       2   0.000000
     """
     params = check_parameters(params)
-    gold, test = Side.from_file(gold_path), Side.from_file(predicted_path)
+    gold, test = _read_side(gold_path), _read_side(predicted_path)
     n_gold, n_test = len(gold.node_offsets) - 1, len(test.node_offsets) - 1
     if n_gold != n_test:
         raise ValueError(
-            f"{os.fspath(gold_path)} has {n_gold} lines and "
-            f"{os.fspath(predicted_path)} has {n_test}; expected the same sentences, "
+            f"{_name(gold_path)} has {n_gold} lines and {_name(predicted_path)} has "
+            f"{n_test}; expected the same sentences, "
             "one per line (an empty line where there is no parse)"
         )
     return _frame(align(gold, test, params).counts, params)
+
+
+def _read_side(source):
+    if hasattr(source, "read"):
+        return Side.from_lines(source, _name(source))
+    with open(source, encoding="utf-8-sig", newline="\n") as lines:
+        return Side.from_lines(lines, _name(source))
+
+
+def _name(source):
+    return str(getattr(source, "name", source))
 
 
 def _frame(counts, params):

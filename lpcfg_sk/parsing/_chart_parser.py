@@ -165,13 +165,34 @@ class ChartParser:
             )
         return charts
 
-    def predict(self, treebank, *, n_jobs=None):
+    def pruned_charts(self, treebank, *, n_jobs=None):
+        """Prune the charts of all sentences as :meth:`predict` does.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Sentences.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        pruned : list of PrunedChart
+            For :meth:`predict` of this parser, or of one with the same coarse grammar
+            and threshold.
+        """
+        charts = self.charts(treebank)
+        return map_sentences(charts.pruned, charts.treebank, n_jobs=n_jobs)
+
+    def predict(self, treebank, *, pruned=None, n_jobs=None):
         """Parse all sentences.
 
         Parameters
         ----------
         treebank : Treebank
             Sentences; their trees are ignored.
+        pruned : list of PrunedChart, default=None
+            Result of :meth:`prune`, where the sentences are parsed repeatedly.
         n_jobs : int, default=None
             Number of threads.
 
@@ -184,8 +205,11 @@ class ChartParser:
         """
         charts = self.charts(treebank, quick=self.decoder in ("mbr", "max-marginal"))
         parse = self._brackets_of_row if self.decoder == "mbr" else self._items_of_row
+        known = [None] * len(charts.treebank) if pruned is None else pruned
         rows = map_sentences(
-            lambda row: parse(charts, row), charts.treebank, n_jobs=n_jobs
+            lambda row: parse(charts, row, pruned=known[row]),
+            charts.treebank,
+            n_jobs=n_jobs,
         )
         failed = [row for row, (_, ok) in enumerate(rows) if not ok]
         nodes = [nodes for nodes, _ in rows]
@@ -249,8 +273,8 @@ class ChartParser:
             return self._names
         return [BARE if name is None else encode_label([name]) for name in self._names]
 
-    def _items_of_row(self, charts, row):
-        chart = charts.chart(row)
+    def _items_of_row(self, charts, row, *, pruned=None):
+        chart = charts.chart(row, pruned=pruned)
         tree = None
         if chart is not None and chart.usable:
             tree = TREE_DECODERS[self.decoder](self.model, chart)
@@ -260,8 +284,8 @@ class ChartParser:
             return nodes, False
         return item_nodes(chart, *tree), True
 
-    def _brackets_of_row(self, charts, row):
-        brackets = self.bracket_marginals(charts, row)
+    def _brackets_of_row(self, charts, row, *, pruned=None):
+        brackets = self.bracket_marginals(charts, row, pruned=pruned)
         if brackets is None:
             return flat_brackets(self.brackets, *charts.last_resort(row)), False
         return bracket_tree(self.brackets, brackets, self.bracket_penalty), True

@@ -23,6 +23,7 @@ from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.features import InsideFeatures, OutsideFeatures, Productions
 from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM, NGramTable
+from lpcfg_sk.model_selection import LatentStateSearchCV
 from lpcfg_sk.parsing import Parser
 from lpcfg_sk.persistence._consistency import check_estimator
 from lpcfg_sk.persistence._values import make_value, value_state
@@ -31,7 +32,7 @@ from lpcfg_sk.spectral import Projection, SpectralLPCFG
 from lpcfg_sk.treebank import RareWords, RuleCounts, TreeBinarizer
 
 _KIND = "estimator"
-_VERSION = 1
+_VERSION = 2
 _MARK = "$"
 
 _ESTIMATORS = (
@@ -40,6 +41,7 @@ _ESTIMATORS = (
     EMLPCFG,
     InsideFeatures,
     KneserNeyLM,
+    LatentStateSearchCV,
     MarginEMPCFG,
     OutsideFeatures,
     PCFG,
@@ -82,7 +84,7 @@ _BEFORE = {KneserNeyLM: {"start_symbols": "full"}}
 _NOT_STORED = "memory"
 
 
-def save(estimator, path):
+def save(estimator, path, *, compact=True):
     """Write an estimator or a pipeline to a file, without pickle.
 
     The file holds parameters and fitted attributes as arrays and JSON. It is put in
@@ -94,6 +96,12 @@ def save(estimator, path):
         An estimator of this library, or a pipeline of them, fitted or not.
     path : str or path-like
         Where to write.
+    compact : bool, default=True
+        Whether to store what parsing needs, in about a tenth of the space: grammars
+        to single precision, without the features and projections of
+        :class:`SpectralLPCFG` and :class:`PivotLPCFG`, which only
+        :meth:`SpectralLPCFG.transform` and studies of the fit read. False keeps every
+        fitted attribute, to the last bit.
 
     Raises
     ------
@@ -108,6 +116,10 @@ def save(estimator, path):
     Notes
     -----
     Folders of caches (the parameter ``memory``) are not stored.
+
+    What a compact file leaves out raises an ``AttributeError`` that says so when it
+    is asked for after :func:`load`. "Model files" in the user guide describes how
+    grammars are stored.
 
     Examples
     --------
@@ -128,7 +140,7 @@ def save(estimator, path):
             "grammars and automata have a save method of their own"
         )
     arrays = {}
-    data = encode(estimator, arrays, type(estimator).__name__)
+    data = encode(estimator, arrays, type(estimator).__name__, compact=compact)
     save_arrays(path, _KIND, _VERSION, data, arrays)
 
 
@@ -170,7 +182,7 @@ def load(path):
     return estimator
 
 
-def encode(value, arrays, where="estimator"):
+def encode(value, arrays, where="estimator", *, compact=False):
     """Turn a value into JSON data, putting its arrays aside.
 
     Parameters
@@ -181,6 +193,8 @@ def encode(value, arrays, where="estimator"):
         Arrays are added here under new names.
     where : str, default="estimator"
         Path to the value, for messages.
+    compact : bool, default=False
+        Whether to leave out what parsing does not need.
 
     Returns
     -------
@@ -191,7 +205,7 @@ def encode(value, arrays, where="estimator"):
     TypeError
         If the value holds something that only pickle could store, such as a function.
     """
-    return _Encoder(arrays).encode(value, where)
+    return _Encoder(arrays, compact).encode(value, where)
 
 
 def decode(data, arrays):
@@ -229,8 +243,11 @@ def decode(data, arrays):
 class _Encoder:
     """State of one `encode`: arrays put aside, and objects written before."""
 
-    def __init__(self, arrays):
+    def __init__(self, arrays, compact):
         self.arrays = arrays
+        self.compact = compact
+        # Whether the steps of a pipeline that ends in a learner are being written.
+        self.in_parser = False
         self.written = {}
 
     def encode(self, value, where):
@@ -310,13 +327,12 @@ class _Encoder:
         return {**data, "number": number}
 
     def _new_object(self, value, where):
-        stored = value_state(value)
+        stored = value_state(value, compact=self.compact)
         if stored is not None:
             name, state = stored
             return {_MARK: "value", "of": name, "state": self.encode(state, where)}
         if type(value) in (Parser, Pipeline):
-            steps = [[name, self.encode(s, name)] for name, s in value.steps]
-            return {_MARK: "pipeline", "steps": steps, "verbose": bool(value.verbose)}
+            return self._pipeline(value)
         cls = type(value)
         if cls not in _NAMES:
             raise TypeError(
@@ -329,13 +345,22 @@ class _Encoder:
         elif is_dataclass(value):
             state = {f.name: getattr(value, f.name) for f in fields(value)}
         else:
-            state = {k: v for k, v in vars(value).items() if k != _NOT_STORED}
+            left_out = {_NOT_STORED}
+            if self.compact and (self.in_parser or hasattr(value, "predict")):
+                left_out.update(getattr(cls, "_left_out", ()))
+            state = {k: v for k, v in vars(value).items() if k not in left_out}
         return {
             _MARK: "object",
             "of": _NAMES[cls],
             # Sorted: equal models make equal files.
             "state": {k: self.encode(state[k], f"{where}.{k}") for k in sorted(state)},
         }
+
+    def _pipeline(self, value):
+        before, self.in_parser = self.in_parser, hasattr(value.steps[-1][1], "predict")
+        steps = [[name, self.encode(s, name)] for name, s in value.steps]
+        self.in_parser = before
+        return {_MARK: "pipeline", "steps": steps, "verbose": bool(value.verbose)}
 
 
 class _Decoder:

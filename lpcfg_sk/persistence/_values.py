@@ -7,24 +7,29 @@ import numpy as np
 from lpcfg_sk.automata import WTA, automaton_data, automaton_parts
 from lpcfg_sk.cfg import CFG, Rule
 from lpcfg_sk.lpcfg import LPCFG, GrammarArrays
+from lpcfg_sk.persistence._compact import compact_state, make_compact
 from lpcfg_sk.treebank import SymbolTable
 
 #: Numbers of a Mersenne twister.
 _TWISTER = 624
 
 
-def value_state(value):
+def value_state(value, *, compact=False):
     """Return the name and plain state of a value, or None for other classes.
 
     Parameters
     ----------
     value : object
         Anything.
+    compact : bool, default=False
+        Whether grammars are stored to single precision.
 
     Returns
     -------
     (name, state) : tuple of str and dict, or None
     """
+    if compact and type(value) is LPCFG:
+        return _COMPACT, compact_state(value)
     for name, (cls, state_of, _) in _VALUES.items():
         if type(value) is cls:
             return name, state_of(value)
@@ -50,6 +55,8 @@ def make_value(name, state):
     ValueError
         If the state does not describe such a value.
     """
+    if name == _COMPACT:
+        return make_compact(state)
     if name not in _VALUES:
         raise ValueError(f"this release has no class {name!r}")
     return _VALUES[name][2](state)
@@ -144,6 +151,7 @@ def _make_random_state(state):
     return generator
 
 
+_COMPACT = "CompactLPCFG"
 _VALUES = {
     "LPCFG": (LPCFG, _lpcfg_state, _make_lpcfg),
     "CFG": (CFG, _cfg_state, _make_cfg),

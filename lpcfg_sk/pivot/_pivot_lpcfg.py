@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk._left_out import LeftOutMixin
 from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
 from lpcfg_sk._warnings import warn_caller
@@ -32,7 +33,7 @@ _COLLAPSED = 1e-8
 _NODES_PER_PIVOT = 5
 
 
-class PivotLPCFG(BaseLPCFG):
+class PivotLPCFG(LeftOutMixin, BaseLPCFG):
     r"""Latent-variable PCFG learnt from pivot features.
 
     Each latent state of a nonterminal is assumed to have a pivot: a feature of inside
@@ -136,7 +137,7 @@ class PivotLPCFG(BaseLPCFG):
         r̂(f | h, a), the probability that the inside tree of a node has feature f, a
         column of the block "inside". A row sums to the number of templates.
     s_ : dict of str to CSR matrix of shape (m, n_outside_features)
-        ŝ(g | h, a), the same of outside trees.
+        ŝ(g | h, a), the same of outside trees. Compact model files leave both out.
     alpha_, beta_ : dict of str to float
         How frequent pivots are (assumption 1): the least probability, over the states,
         of a state's most frequent pivot; among inside features, and among outside
@@ -220,6 +221,7 @@ class PivotLPCFG(BaseLPCFG):
     }
 
     _uses_features = True
+    _left_out = ("r_", "s_")
 
     def __init__(
         self,

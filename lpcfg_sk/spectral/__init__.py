@@ -1,6 +1,7 @@
 """Spectral learning of L-PCFGs."""
 
 from lpcfg_sk.spectral._decomposition import Projection, decompose, project_label
+from lpcfg_sk.spectral._family import SpectralFamily
 from lpcfg_sk.spectral._node_features import SIDES, NodeFeatures
 from lpcfg_sk.spectral._sequences import (
     tagged_sequences_to_treebank,
@@ -16,4 +17,4 @@ __all__ = [
 ]
 
 # Shared with other packages, but not public.
-_shared = (SIDES, NodeFeatures, decompose, project_label)
+_shared = (SIDES, NodeFeatures, SpectralFamily, decompose, project_label)

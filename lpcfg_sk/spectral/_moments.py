@@ -127,19 +127,24 @@ def corpus_moments(X, columns, rules, projections, n_states, *, ridge=0.0, n_job
     return reduce(add_moments, over_chunks(moments, X, *columns, n_jobs=n_jobs))
 
 
-def accumulate_moments(index, inside, outside, weight, n_states, *, n_jobs=None):
+def accumulate_moments(
+    index, inside, outside, weight, n_states, *, chosen=None, n_jobs=None
+):
     """Sum the moments of the nodes of a treebank.
 
     Parameters
     ----------
     index : RuleIndex
         The treebank.
-    inside, outside : ndarray of float64, shape (n_nodes, max(n_states))
+    inside, outside : ndarray of float64, shape (n_nodes, at least max(n_states))
         y and z of each node, z already times (Σ^a)⁻¹.
     weight : ndarray of float64, shape (n_nodes,)
         Weight of each node.
     n_states : ndarray of int64, shape (N,)
-        Number of states of each nonterminal.
+        Number of states of each nonterminal; what the vectors hold beyond them is
+        not used.
+    chosen : ndarray of int64, default=None
+        Binary rules whose moments are wanted; all of them where None.
     n_jobs : int, default=None
         As in joblib.
 
@@ -159,7 +164,11 @@ def accumulate_moments(index, inside, outside, weight, n_states, *, n_jobs=None)
             (roots[index.top == k], a) for k, a in enumerate(index.root_label)
         )
     ]
-    sums = _rule_sums(index, inside, outside, weight, layout.shapes, n_jobs)
+    if chosen is None:
+        chosen = np.arange(index.n_rules)
+    sums = _rule_sums(
+        index, inside, outside, weight, chosen, layout.shapes[chosen], n_jobs
+    )
     return SpectralMoments(
         n_states=m,
         label_count=np.bincount(index.label, weights=weight, minlength=len(m)),
@@ -184,10 +193,12 @@ def accumulate_moments(index, inside, outside, weight, n_states, *, n_jobs=None)
     )
 
 
-def _rule_sums(index, inside, outside, weight, shapes, n_jobs):
+def _rule_sums(index, inside, outside, weight, chosen, shapes, n_jobs):
     inner = np.flatnonzero(index.rule >= 0)
     order = inner[np.argsort(index.rule[inner], kind="stable")]
     count = np.bincount(index.rule[inner], minlength=index.n_rules)
+    order = order[ragged_indices(offsets(count)[chosen], count[chosen])]
+    count = count[chosen]
     left = np.arange(1, index.n_nodes + 1, dtype=np.int64)
     right = left.copy()
     right[inner] += index.size[left[inner]]
@@ -223,7 +234,16 @@ def _sum_by_label(label, weight, vectors, n_labels):
     )
 
 
-def solve(rules, moments, *, smoothing=None, lexical_smoothing=None, alpha=0.0):
+def solve(
+    rules,
+    moments,
+    *,
+    smoothing=None,
+    lexical_smoothing=None,
+    alpha=0.0,
+    chosen=None,
+    known=None,
+):
     """Parameters of the grammar from the moments (figure 7, step 3).
 
     Parameters
@@ -238,6 +258,10 @@ def solve(rules, moments, *, smoothing=None, lexical_smoothing=None, alpha=0.0):
         The constant C of the interpolation of lexical rules.
     alpha : float, default=0.0
         Strength of the signature classes in the lexicon.
+    chosen : ndarray of int64, default=None
+        Binary rules that `moments` holds, all of them where None.
+    known : LPCFG, default=None
+        Grammar of the same rules and projections, whose tensors the other rules have.
 
     Returns
     -------
@@ -245,17 +269,23 @@ def solve(rules, moments, *, smoothing=None, lexical_smoothing=None, alpha=0.0):
     """
     m = moments.n_states
     layout = Layout.build(rules, m)
-    parent, left, right = rules.rule_parent, rules.rule_left, rules.rule_right
+    rule = np.arange(rules.n_rules) if chosen is None else chosen
+    parent, left, right = (
+        part[rule] for part in (rules.rule_parent, rules.rule_left, rules.rule_right)
+    )
     count = np.maximum(moments.label_count, np.finfo(float).tiny)
     outside_mean, inside_mean = moments.label_first / count[None, :, None]
     smooth_rules(
-        moments.rule_count,
+        moments.rule_count[rule],
         0.0 if smoothing is None else float(smoothing),
-        layout.shapes,
+        layout.shapes[rule],
         RuleMeans(outside_mean[parent], inside_mean[left], inside_mean[right]),
         RuleSums(moments.rule_first, moments.rule_second, moments.rule_third),
         count[parent],
     )
+    binary = moments.rule_third
+    if chosen is not None:
+        binary = _replace_tensors(known.arrays, layout.rule_offset, chosen, binary)
     vectors = _lexical_vectors(rules, moments, outside_mean, lexical_smoothing)
     lexicon = smooth_lexicon(rules, m, vectors, alpha=alpha)
     label = lexicon.lex_label
@@ -264,9 +294,21 @@ def solve(rules, moments, *, smoothing=None, lexical_smoothing=None, alpha=0.0):
         rules,
         layout,
         lexicon._replace(lexical=lexical),
-        moments.rule_third,
+        binary,
         moments.root_first / moments.root_count,
     )
+
+
+def _replace_tensors(arrays, rule_offset, chosen, tensors):
+    """Tensors of all rules: new ones of the chosen rules, the others as they were."""
+    size = np.diff(rule_offset)
+    binary = np.empty(rule_offset[-1])
+    binary[ragged_indices(rule_offset[chosen], size[chosen])] = tensors
+    kept = np.delete(np.arange(len(size)), chosen)
+    binary[ragged_indices(rule_offset[kept], size[kept])] = arrays.binary[
+        ragged_indices(arrays.rule_offset[kept], size[kept])
+    ]
+    return binary
 
 
 def _lexical_vectors(rules, moments, mean, strength):

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from lpcfg_sk._base import BaseLPCFG
+from lpcfg_sk._left_out import LeftOutMixin
 from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
 from lpcfg_sk._warnings import warn_caller
@@ -16,12 +17,18 @@ from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import coarse_pcfg, requested_states
 from lpcfg_sk.parsing import chart_log_probs
 from lpcfg_sk.spectral._decomposition import decompose, project
+from lpcfg_sk.spectral._family import DecomposedCorpus
 from lpcfg_sk.spectral._moments import corpus_moments, solve
 from lpcfg_sk.spectral._node_features import SIDES, NodeFeatures
+from lpcfg_sk.spectral._samples import draw_samples
+from lpcfg_sk.spectral._state_numbers import STATE_RULES, numerical_rank, state_number
 from lpcfg_sk.treebank import check_treebank, count_rules, weighted_trees
 
+#: Singular vectors to compute where their values choose the number of states.
+_M_MAX = 16
 
-class SpectralLPCFG(BaseLPCFG):
+
+class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
     """Latent-variable PCFG learnt by singular value decompositions.
 
     Nodes of the training trees are described by features of the subtree below them
@@ -34,11 +41,12 @@ class SpectralLPCFG(BaseLPCFG):
 
     Parameters
     ----------
-    m : int, dict or callable, default=8
+    m : int, dict, callable or "singular_values", default=8
         Number of latent states of each nonterminal: one number, a mapping of
-        nonterminals to numbers (1 for those not named), or
-        ``m(nonterminal, count) -> int``. It is cut to the numerical rank of Ω^a; a
-        nonterminal that occurs only at roots has one state.
+        nonterminals to numbers (1 for those not named),
+        ``m(nonterminal, count) -> int``, or "singular_values", which reads it off
+        the singular values of Ω^a by `state_rule`. It is cut to the numerical rank of
+        Ω^a; a nonterminal that occurs only at roots has one state.
     scaling : float, default=5.0
         Feature i is multiplied by √(M / (count_i + scaling)) before the singular
         value decomposition, which brings rare and frequent features to the same
@@ -74,7 +82,21 @@ class SpectralLPCFG(BaseLPCFG):
         Rules that only the first half has get parameters of zero.
     m_max : int, default=None
         Number of singular vectors to compute, where that is more than `m`. With
-        `memory`, a search over ``m`` up to `m_max` computes them once.
+        `memory`, a search over ``m`` up to `m_max` computes them once. With
+        ``m="singular_values"`` the largest number of states, 16 where None.
+    state_rule : {"energy", "gap", "ramp"}, default="energy"
+        How ``m="singular_values"`` chooses, given the singular values σ₁ ≥ … ≥ σ_K of
+        Ω^a, K at most `m_max`, and t the `state_threshold`.
+
+        - "energy": the least k with σ₁² + … + σ_k² ≥ t (σ₁² + … + σ_K²);
+        - "gap": the k with the largest σ_k / σ_{k+1}, or K where that is below t or
+          where Ω^a has a lower rank than `m_max`;
+        - "ramp": the number of σ_i > t σ₁, but at most
+          1 + (m_max − 1) min(1, max(0, (n − 50) / 450)), rounded, for a nonterminal
+          with n nodes.
+    state_threshold : float, default=None
+        The parameter t of `state_rule`; where None, 0.95 for "energy", 3 for "gap" and
+        0.01 for "ramp".
     memory : str or joblib.Memory, default=None
         Where to keep decompositions. A later fit on the same treebank (with the
         same features, weights and scaling) that needs no more vectors takes the
@@ -114,7 +136,7 @@ default="auto"
         Singular values of Ω^a, all that were computed.
     projections_ : dict of str to Projection
         Singular vectors of Ω^a as weights of feature columns, all that were
-        computed; the first ``m_[a]`` are used.
+        computed; the first ``m_[a]`` are used. Compact model files leave them out.
     counts_ : dict of str to float
         Number of nodes of each nonterminal in training.
     n_inside_features_, n_outside_features_ : int
@@ -162,7 +184,7 @@ default="auto"
 
     _parameter_constraints: dict = {
         **BaseLPCFG._parameter_constraints,
-        "m": N_STATES,
+        "m": [*N_STATES, StrOptions({"singular_values"})],
         "scaling": [None, Interval(Real, 0, None, closed="left")],
         "smoothing": [None, Interval(Real, 0, None, closed="left")],
         "lexical_smoothing": [None, Interval(Real, 0, None, closed="left")],
@@ -173,11 +195,14 @@ default="auto"
         "node_sampling": [StrOptions({"all", "one", "one-by-size"})],
         "split_samples": ["boolean"],
         "m_max": [None, Interval(Integral, 1, None, closed="left")],
+        "state_rule": [StrOptions(set(STATE_RULES))],
+        "state_threshold": [None, Interval(Real, 0, None, closed="neither")],
         "memory": [None, str, Memory],
         "random_state": ["random_state"],
     }
 
     _uses_features = True
+    _left_out = ("projections_",)
 
     def __init__(
         self,
@@ -193,6 +218,8 @@ default="auto"
         node_sampling="all",
         split_samples=False,
         m_max=None,
+        state_rule="energy",
+        state_threshold=None,
         memory=None,
         decoder="auto",
         prune=3e-4,
@@ -221,6 +248,8 @@ default="auto"
         self.node_sampling = node_sampling
         self.split_samples = split_samples
         self.m_max = m_max
+        self.state_rule = state_rule
+        self.state_threshold = state_threshold
         self.memory = memory
         self.random_state = random_state
 
@@ -243,42 +272,72 @@ default="auto"
         -------
         self : object
         """
+        corpus = self._decompose_corpus(X, sample_weight, self.m_max or 1)
+        n_states = self._numbers_of_states(corpus)
+        self._say(
+            f"{len(n_states)} nonterminals, {n_states.max()} states at most, "
+            f"{n_states.mean():.1f} each"
+        )
+        moments = corpus_moments(
+            *corpus[:4], n_states, ridge=self.ridge, n_jobs=self.n_jobs
+        )
+        coarse = coarse_pcfg(corpus.rules, alpha=self.lexicon_alpha)
+        return self._set_solution(corpus, n_states, moments, coarse)
+
+    def _decompose_corpus(self, X, sample_weight, n_vectors):
+        """Find the rules of X, and at least `n_vectors` singular vectors (figure 8)."""
         X, weight = weighted_trees(X, sample_weight, self, blocks=SIDES)
         random_state = check_random_state(self.random_state)
-        drawn, tree_weight = (), weight
-        if self.node_sampling != "all":
-            drawn = (_draw_nodes(X, random_state),)
-            tree_weight = np.ones(len(X)) if weight is None else weight
-        if self.node_sampling == "one-by-size":
-            tree_weight = tree_weight * np.diff(X.node_offsets)
-        first = second = tree_weight
-        if self.split_samples:
-            first, second = _split(X, tree_weight, random_state)
+        first, second = draw_samples(
+            X,
+            weight,
+            nodes=self.node_sampling,
+            split=self.split_samples,
+            random_state=random_state,
+        )
         rules = count_rules(X, weight, estimator=self, n_jobs=self.n_jobs)
         # The features of a corpus of several chunks go to files.
         with Spool(on_disk=len(X.chunk_offsets) > 2) as spool:
             nodes = NodeFeatures.from_corpus(
-                X, (first, *drawn), rules, spool, estimator=self, n_jobs=self.n_jobs
+                X, first, rules, spool, estimator=self, n_jobs=self.n_jobs
             )
-            wanted = requested_states(self.m, rules.nonterminals, nodes.label_count)
-            wanted = np.where(rules.occurs_below, wanted, 1)
-            n_vectors = np.maximum(wanted, self.m_max or 1)
-            n_vectors = np.where(rules.occurs_below, n_vectors, 1)
+            wanted = self._wanted(rules, nodes.label_count)
+            n_vectors = np.where(rules.occurs_below, np.maximum(wanted, n_vectors), 1)
             projections = self._decompose(nodes, n_vectors, random_state)
-        ranks = [_rank(p.singular_values, self.rank_tol) for p in projections]
-        m = np.clip(ranks, 1, wanted)
-        self._say(
-            f"{len(m)} nonterminals, {m.max()} states at most, {m.mean():.1f} each"
-        )
-        moments = corpus_moments(
+        ranks = [numerical_rank(p.singular_values, self.rank_tol) for p in projections]
+        return DecomposedCorpus(
             X,
-            (second, *drawn),
+            second,
             rules,
             projections,
-            m,
-            ridge=self.ridge,
-            n_jobs=self.n_jobs,
+            wanted,
+            np.clip(ranks, 1, n_vectors),
+            nodes.label_count,
+            tuple(map(len, nodes.feature_counts)),
         )
+
+    def _wanted(self, rules, counts):
+        """Return the largest number of states that `m` can mean, by nonterminal."""
+        if self.m == "singular_values":
+            return np.full(len(counts), self.m_max or _M_MAX)
+        return requested_states(self.m, rules.nonterminals, counts)
+
+    def _numbers_of_states(self, corpus):
+        """Return the number of states of each nonterminal."""
+        wanted = corpus.wanted
+        if self.m == "singular_values":
+            columns = zip(corpus.projections, corpus.label_count, wanted, strict=True)
+            wanted = [
+                state_number(
+                    p.singular_values, n, k, self.state_rule, self.state_threshold
+                )
+                for p, n, k in columns
+            ]
+        return np.minimum(corpus.ranks, wanted)
+
+    def _set_solution(self, corpus, n_states, moments, coarse, **known):
+        """Solve for the grammar (figure 7, step 3), and set what was learnt."""
+        rules = corpus.rules
         self._say(f"{rules.n_rules} rules, {moments.rule_third.size} parameters")
         grammar = solve(
             rules,
@@ -286,18 +345,17 @@ default="auto"
             smoothing=self.smoothing,
             lexical_smoothing=self.lexical_smoothing,
             alpha=self.lexicon_alpha,
+            **known,
         )
-        self._set_model(grammar, coarse_pcfg(rules, alpha=self.lexicon_alpha), rules)
+        self._set_model(grammar, coarse, rules)
         names = rules.nonterminals
-        self.m_ = dict(zip(names, m.tolist(), strict=True))
-        self.counts_ = dict(zip(names, nodes.label_count.tolist(), strict=True))
-        self.projections_ = dict(zip(names, projections, strict=True))
+        self.m_ = dict(zip(names, n_states.tolist(), strict=True))
+        self.counts_ = dict(zip(names, corpus.label_count.tolist(), strict=True))
+        self.projections_ = dict(zip(names, corpus.projections, strict=True))
         self.singular_values_ = {
             a: p.singular_values for a, p in self.projections_.items()
         }
-        self.n_inside_features_, self.n_outside_features_ = map(
-            len, nodes.feature_counts
-        )
+        self.n_inside_features_, self.n_outside_features_ = corpus.n_features
         return self
 
     def _decompose(self, nodes, n_vectors, random_state):
@@ -339,13 +397,13 @@ default="auto"
             them; all zeros where a is unknown.
         """
         check_is_fitted(self)
+        names = self.grammar_.nonterminals
+        projections = [self.projections_[a] for a in names]
         X = check_treebank(
             X, estimator=self, binary=True, allow_empty=True, blocks=("inside",)
         )
         label, _ = self.grammar_.encode(X)
-        names = self.grammar_.nonterminals
         m = np.array([self.m_[a] for a in names])
-        projections = [self.projections_[a] for a in names]
         blocks = {}
         for side, block in zip(SIDES, ("vectors", "outside_vectors"), strict=True):
             if side in X.blocks:
@@ -448,31 +506,6 @@ default="auto"
             sys.stderr.write(f"SpectralLPCFG: {text}\n")
 
 
-def _draw_nodes(X, random_state):
-    """Draw one node of each tree."""
-    if not hasattr(X, "node_offsets"):
-        raise ValueError(
-            'node_sampling="one" and "one-by-size" draw from all trees together; use '
-            "X.load(), or all nodes"
-        )
-    drawn = random_state.randint(0, np.diff(X.node_offsets))
-    if drawn.all():
-        raise ValueError(
-            "node_sampling drew no root node, so nothing is known of roots; "
-            "use more trees, another random_state, or all nodes"
-        )
-    return drawn
-
-
-def _split(X, weight, random_state):
-    """Weights of the trees in a random half, and in the other half."""
-    if len(X) < 2:
-        raise ValueError("split_samples=True needs at least two trees")
-    first = random_state.permutation(len(X)) < len(X) // 2
-    weight = np.ones(len(X)) if weight is None else weight
-    return np.where(first, weight, 0.0), np.where(first, 0.0, weight)
-
-
 def _sigma(projections, m):
     """Singular values by nonterminal, 1 after the last one."""
     sigma = np.ones((len(m), int(max(m, default=1))))
@@ -480,9 +513,3 @@ def _sigma(projections, m):
         values = projection.singular_values[:k]
         row[: len(values)] = values
     return sigma
-
-
-def _rank(singular_values, tol):
-    if not len(singular_values):
-        return 0
-    return int(np.sum(singular_values > tol * singular_values[0]))

@@ -12,7 +12,7 @@ from lpcfg_sk.treebank._labels import (
     encode_label,
     escape_label,
 )
-from lpcfg_sk.treebank._reader import read_treebank
+from lpcfg_sk.treebank._reader import read_treebank, treebank_files
 from lpcfg_sk.treebank._rule_index import RuleIndex, count_rules, leaf_tokens
 from lpcfg_sk.treebank._rule_table import (
     RuleCounts,
@@ -77,5 +77,6 @@ _shared = (
     node_spans,
     rule_keys,
     transforms_shards,
+    treebank_files,
     weighted_trees,
 )

@@ -289,7 +289,7 @@ def _inputs(source, format):
             name = getattr(item, "name", None)
             yield (name if isinstance(name, str) else "<file>"), item
         elif isinstance(item, str | os.PathLike):
-            for path in _paths(os.path.expanduser(os.fsdecode(item)), format):
+            for path in treebank_files(item, format):
                 yield path, None
         else:
             raise TypeError(
@@ -298,7 +298,26 @@ def _inputs(source, format):
             )
 
 
-def _paths(path, format):
+def treebank_files(path, format="ptb"):
+    """List the files that a path, a folder or a pattern stands for.
+
+    Parameters
+    ----------
+    path : path-like
+        See :func:`read_treebank`.
+    format : {"ptb", "export"}, default="ptb"
+        Decides which files of a folder are taken, by their suffixes.
+
+    Returns
+    -------
+    paths : list of str
+
+    Raises
+    ------
+    FileNotFoundError
+        If a folder has no such file, or nothing matches a pattern.
+    """
+    path = os.path.expanduser(os.fsdecode(path))
     if os.path.isdir(path):
         return _files_below(path, format)
     if not os.path.exists(path):

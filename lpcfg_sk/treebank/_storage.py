@@ -87,36 +87,14 @@ class TreebankFiles:
         True
         """
         arrays, blocks = _arrays(self)
-        described, offset = {}, 0
-        for name, array in arrays.items():
-            offset += -offset % _ALIGNMENT
-            described[name] = {
-                "type": array.dtype.str,
-                "shape": list(array.shape),
-                "offset": offset,
-                "crc32": _checksum(array),
-            }
-            offset += array.nbytes
         header = {
             "library_version": lpcfg_sk.__version__,
             "n_trees": len(self),
             "binarized": self.binarized,
             "words_are_tokens": self.words is self.tokens,
             "blocks": blocks,
-            "columns": described,
-            "n_bytes": offset,
         }
-        text = json.dumps(header).encode("ascii")
-        text += b" " * (-(_START.size + len(text)) % _ALIGNMENT)
-        with written_in_one_step(path) as file:
-            file.write(_START.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
-            file.write(text)
-            written = 0
-            for name, array in arrays.items():
-                file.write(bytes(described[name]["offset"] - written))
-                for part in _parts(array):
-                    file.write(part)
-                written = described[name]["offset"] + array.nbytes
+        write_columns(path, header, arrays)
 
     @classmethod
     def open(cls, path, *, verify=True):
@@ -221,6 +199,42 @@ class StoredNames(Sequence):
             text = raw.decode("ascii")
             return [text[begin:end] for begin, end in bounds]
         return [_decode(raw[begin:end]) for begin, end in bounds]
+
+
+def write_columns(path, header, arrays):
+    """Write columns to a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where to write.
+    header : dict
+        JSON data about them; the description of the columns is added.
+    arrays : dict of str to ndarray
+        The columns, contiguous and little-endian.
+    """
+    described, offset = {}, 0
+    for name, array in arrays.items():
+        offset += -offset % _ALIGNMENT
+        described[name] = {
+            "type": array.dtype.str,
+            "shape": list(array.shape),
+            "offset": offset,
+            "crc32": _checksum(array),
+        }
+        offset += array.nbytes
+    header = {**header, "columns": described, "n_bytes": offset}
+    text = json.dumps(header).encode("ascii")
+    text += b" " * (-(_START.size + len(text)) % _ALIGNMENT)
+    with written_in_one_step(path) as file:
+        file.write(_START.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
+        file.write(text)
+        written = 0
+        for name, array in arrays.items():
+            file.write(bytes(described[name]["offset"] - written))
+            for part in _parts(array):
+                file.write(part)
+            written = described[name]["offset"] + array.nbytes
 
 
 def is_saved(path):

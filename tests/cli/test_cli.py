@@ -167,22 +167,31 @@ def test_warnings_of_a_batch_say_which_lines(folder, capsys, monkeypatch):
     assert "row" not in err
 
 
-def test_sentences_too_long_are_located(folder, capsys, monkeypatch):
-    parser = load(folder / "pcfg")
-    strict = {"learner__max_memory": 20_000, "learner__on_failure": "raise"}
-    save(parser.set_params(**strict), folder / "small")
-    text = "the dog\n\n" + " ".join(["the dog sees"] * 30)
-    status, _, err = parse(monkeypatch, capsys, text, folder / "small", "--batch", 9)
-    assert status == 1
-    assert "the chart of line 3 (90 words)" in err
+def test_sentences_too_long_get_flat_trees(folder, capsys, monkeypatch):
+    words = ["the", "dog", "sees"] * 30
+    text = f"the dog sees a cat .\n\n{' '.join(words)}\nthe dog sees a cat .\n"
+    for option in (["--max-memory", "100K"], ["--max-length", 50]):
+        arguments = (folder / "pcfg", "--batch", 9, *option)
+        status, out, err = parse(monkeypatch, capsys, text, *arguments)
+        assert status == 0
+        first, empty, flat, last = out.splitlines()
+        assert first == last != empty == ""
+        tree = Tree.from_string(flat)
+        assert tree.words() == words
+        assert tree.tags() == ["DT", "NN", "VBZ"] * 30
+        assert len(tree.children) == 90
+        by_length = "1 sentences, the first in line 3, exceed --max-length" in err
+        by_memory = "1 of 3 sentences do not fit max_memory" in err
+        assert (by_length, by_memory) == (option[1] == 50, option[1] == "100K")
+        assert "line 3" in err
 
 
 def test_input_that_is_not_text(folder, capsys):
     path = folder / "latin.txt"
     path.write_bytes("caf\xe9 noir\n".encode("latin-1"))
     status, out, err = run(capsys, "parse", folder / "pcfg", path)
-    assert (status, out) == (1, "")
-    assert "latin.txt: sentences are read as utf-8" in err
+    assert (status, out) == (1, "\n")
+    assert "line 1: sentences are read as utf-8" in err
     assert len(err.splitlines()) == 1
 
 

@@ -7,8 +7,10 @@ from lpcfg_sk import (
     EMLPCFG,
     PCFG,
     AggregateMarkovLM,
+    LatentStateSearchCV,
     MarginEMPCFG,
     SpectralLPCFG,
+    TreeBinarizer,
     make_parser,
 )
 from lpcfg_sk.datasets import load_toy
@@ -19,12 +21,15 @@ from lpcfg_sk.inspection import (
     LatentStateDisplay,
     SingularValueDisplay,
     StateCurveDisplay,
+    StateNumbersDisplay,
     TailFitDisplay,
+    state_numbers,
 )
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
 TREES = load_toy(24)
+BINARY = TreeBinarizer().fit_transform(TREES)
 GRAMMAR = CFG.from_string("S -> 'a' S | 'b' S | 'c'")
 
 
@@ -52,6 +57,35 @@ def test_singular_values_of_a_pipeline():
         SingularValueDisplay.from_estimator(spectral, nonterminals=["ZZ"])
     with pytest.raises(ValueError, match="PCFG does not have"):
         SingularValueDisplay.from_estimator(make_parser(PCFG()).fit(TREES))
+
+
+def test_numbers_of_states():
+    parser = make_parser(SpectralLPCFG("singular_values", m_max=4))
+    table = state_numbers(parser.fit(TREES))
+    learner = parser[-1]
+    assert dict(zip(table["nonterminal"], table["m"], strict=True)) == learner.m_
+    assert table["count"].is_monotonic_decreasing
+    display = StateNumbersDisplay.from_estimator(parser, most=3)
+    assert [bar.get_width() for bar in display.bars_] == table["m"][:3].tolist()
+    assert display.line_ is None
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == list(
+        table["nonterminal"][:3]
+    )
+    with pytest.raises(ValueError, match="EMLPCFG does not have"):
+        state_numbers(EMLPCFG(2, max_iter=1, tol=None).fit(BINARY))
+    with pytest.raises(ValueError, match="no columns"):
+        StateNumbersDisplay(table[["count"]])
+
+
+def test_numbers_of_states_of_a_search():
+    search = LatentStateSearchCV(
+        make_parser(SpectralLPCFG(2)), candidates=(1, 2), n_nonterminals=2, cv=2
+    ).fit(TREES)
+    table = state_numbers(search)
+    assert table["nonterminal"].tolist() == list(search.counts_)
+    assert table["base"].tolist() == [2, 2]
+    display = StateNumbersDisplay.from_estimator(search)
+    assert display.line_.get_xdata().tolist() == [2, 2]
 
 
 def test_convergence_of_em_and_of_margins(em):

@@ -22,6 +22,7 @@ from lpcfg_sk import (
     CPCompressor,
     InsideFeatures,
     KneserNeyLM,
+    LatentStateSearchCV,
     MarginEMPCFG,
     OutsideFeatures,
     PivotLPCFG,
@@ -73,6 +74,9 @@ MAKERS = {
     ),
     "PivotLPCFG": lambda: PivotLPCFG(2).fit(prepared(TRAIN)),
     "Pipeline": lambda: _parser(_em()).fit(TRAIN),
+    "LatentStateSearchCV": lambda: LatentStateSearchCV(
+        _parser(_em()), candidates=(1, 2), n_nonterminals=1, cv=2
+    ).fit(TRAIN),
     "VotingParser": lambda: VotingParser(
         [("pcfg", _parser(PCFG())), ("em", _parser(_em()))], weights=[1.0, 2.0]
     ).fit(TRAIN),
@@ -109,7 +113,7 @@ def make(name):
 
 def write(name, value, path):
     """Save by the function or by the method."""
-    value.save(path) if name in _WITH_SAVE else save(value, path)
+    value.save(path) if name in _WITH_SAVE else save(value, path, compact=False)
 
 
 def read(name, path):

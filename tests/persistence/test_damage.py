@@ -148,7 +148,7 @@ def test_deep_data_is_refused(tmp_path):
     deep = []
     for _ in range(500):
         deep = [deep]
-    save_arrays(tmp_path / "deep", "estimator", 1, deep, {})
+    save_arrays(tmp_path / "deep", "estimator", 2, deep, {})
     with pytest.raises(ValueError, match=r"no estimator|describe an estimator"):
         load(tmp_path / "deep")
     text = b'{"format": "lpcfg_sk", "meta": ' + b"[" * 10**6

@@ -91,7 +91,7 @@ def test_counts_of_rules_are_read_and_added_to():
     ],
 )
 def test_names_of_parts_in_files_stay(name, part, tmp_path):
-    save(models.make(name), tmp_path / "model")
+    save(models.make(name), tmp_path / "model", compact=False)
     assert f'"of": "{part}"'.encode() in (tmp_path / "model").read_bytes()
 
 
@@ -108,13 +108,13 @@ def test_later_parameters_get_their_defaults_and_unknown_ones_are_refused(tmp_pa
 
     path = tmp_path / "model"
     save(RareWords(min_count=7), path)
-    _, data, arrays = load_arrays(path, "estimator", 1)
+    _, data, arrays = load_arrays(path, "estimator", 2)
     del data["state"]["min_class_count"]
-    save_arrays(path, "estimator", 1, data, arrays)
+    save_arrays(path, "estimator", 2, data, arrays)
     assert load(path).get_params() == RareWords(min_count=7).get_params()
     for name in ("later_parameter", "transform", "__init__", "_repr_html_"):
         changed = {**data, "state": {**data["state"], name: 3}}
-        save_arrays(path, "estimator", 1, changed, arrays)
+        save_arrays(path, "estimator", 2, changed, arrays)
         with pytest.raises(ValueError, match=f"no parameter '{name}'"):
             load(path)
 
@@ -126,10 +126,10 @@ def test_sentence_models_of_earlier_files_keep_their_start_symbols(tmp_path):
     model = KneserNeyLM(3, mode="sentence", start_symbols="full").fit(sentences)
     path = tmp_path / "model"
     save(model, path)
-    _, data, arrays = load_arrays(path, "estimator", 1)
+    _, data, arrays = load_arrays(path, "estimator", 2)
     # Earlier releases had no such parameter, and padded to the full order.
     del data["state"]["start_symbols"]
-    save_arrays(path, "estimator", 1, data, arrays)
+    save_arrays(path, "estimator", 2, data, arrays)
     assert load(path).score(sentences) == model.score(sentences)
     one = KneserNeyLM(3, mode="sentence").fit(sentences)
     assert one.score(sentences) != model.score(sentences)
@@ -140,10 +140,10 @@ def test_required_parameters_must_be_there(tmp_path):
 
     path = tmp_path / "model"
     save(models.make("VotingParser"), path)
-    _, data, arrays = load_arrays(path, "estimator", 1)
+    _, data, arrays = load_arrays(path, "estimator", 2)
     del data["state"]["estimators"]
     data["state"]["estimators_"] = data["state"]["named_estimators_"] = None
-    save_arrays(path, "estimator", 1, data, arrays)
+    save_arrays(path, "estimator", 2, data, arrays)
     with pytest.raises(ValueError, match="lacks"):
         load(path)
 
@@ -208,7 +208,7 @@ def test_attributes_that_disagree_are_refused(name, attribute, change, tmp_path)
     model = models.make(name)
     setattr(model, attribute, change(model))
     path = tmp_path / "model"
-    save(model, path)
+    save(model, path, compact=False)
     with pytest.raises(ValueError, match="do not belong together") as caught:
         load(path)
     assert str(path) in str(caught.value)

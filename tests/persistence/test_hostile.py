@@ -32,7 +32,7 @@ def changed(name, path, change):
     """Save a fitted estimator after `change(estimator)`."""
     estimator = models.make(name)
     change(estimator)
-    save(estimator, path)
+    save(estimator, path, compact=False)
     return path
 
 
@@ -150,10 +150,10 @@ def test_states_of_random_numbers_are_in_range(position, tmp_path):
     path = tmp_path / "model"
     save(EMLPCFG(2, random_state=np.random.RandomState(0)), path)
     assert load(path).random_state.uniform() == np.random.RandomState(0).uniform()
-    _, meta, arrays = load_arrays(path, "estimator", 1)
+    _, meta, arrays = load_arrays(path, "estimator", 2)
     items = meta["state"]["random_state"]["state"]["items"]
     next(item for item in items if item[0] == "position")[1] = position
-    save_arrays(path, "estimator", 1, meta, arrays)
+    save_arrays(path, "estimator", 2, meta, arrays)
     assert_refused(path, "random number generator is out of range")
 
 
@@ -244,7 +244,7 @@ def test_an_array_that_many_values_name_is_refused(tmp_path):
     path = tmp_path / "model"
     name = {"$": "array", "name": "a0"}
     data = {"$": "dict", "items": [[i, name] for i in range(1000)]}
-    save_arrays(path, "estimator", 1, data, {"a0": np.zeros(2**17)})
+    save_arrays(path, "estimator", 2, data, {"a0": np.zeros(2**17)})
     tracemalloc.start()
     assert_refused(path, "a0")
     assert tracemalloc.get_traced_memory()[1] < 8 * path.stat().st_size

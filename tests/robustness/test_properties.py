@@ -95,7 +95,7 @@ def test_no_parameter_is_nan_and_files_keep_them(name, X, tmp_path_factory):
     scores = parser[-1].score_samples(parser[:-1].transform(X))
     assert not np.isnan(scores).any()
     path = tmp_path_factory.mktemp("models") / "model"
-    save(parser, path)
+    save(parser, path, compact=False)
     assert load(path)[-1].grammar_ == grammar
 
 

@@ -1,0 +1,163 @@
+"""Inputs of the commands: files, folders, patterns, compressed files and stdin."""
+
+import gzip
+import io
+import itertools
+import os
+import stat
+import sys
+
+from lpcfg_sk.treebank import read_treebank, treebank_files
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_trees(sources, arguments, **options):
+    """Read the trees of all sources.
+
+    Parameters
+    ----------
+    sources : list of str
+        Paths, folders, patterns, or "-" for stdin.
+    arguments : Namespace
+        Has ``format``, ``encoding`` and ``skip_errors``.
+    **options
+        Passed to :func:`lpcfg_sk.read_treebank`.
+
+    Returns
+    -------
+    treebank : Treebank
+        At least one tree.
+    """
+    treebank = read_treebank(
+        [_stdin() if source == "-" else source for source in sources],
+        format=arguments.format,
+        encoding=arguments.encoding,
+        on_error="skip" if arguments.skip_errors else "raise",
+        **options,
+    )
+    if len(treebank) == 0:
+        raise ValueError(
+            f"{', '.join(sources)}: no trees in the format {arguments.format!r}"
+        )
+    return treebank
+
+
+def tree_lines(source):
+    """Read trees as text with one tree per line, whatever their layout is.
+
+    Parameters
+    ----------
+    source : str
+        A path, folder, pattern, or "-" for stdin.
+
+    Returns
+    -------
+    lines : text file
+        Lines of files with one tree per line are as they were: empty where a sentence
+        has no parse.
+    """
+    parts = []
+    for name in ["-"] if source == "-" else treebank_files(source):
+        with _open_bytes(name) as file:
+            content = file.read()
+        lines = content.decode("utf-8-sig").removesuffix("\n").split("\n")
+        if any(line.count("(") != line.count(")") for line in lines):
+            # Nothing is stripped: the settings of the evaluation decide.
+            named = io.BytesIO(content)
+            named.name = name
+            trees = read_treebank(named, keep_traces=True, keep_functions=True)
+            lines = map(str, trees)
+        parts.extend(f"{line}\n" for line in lines)
+    together = io.StringIO("".join(parts))
+    together.name = source
+    return together
+
+
+def line_batches(sources, size):
+    """Read lines in batches, which are answered together.
+
+    Parameters
+    ----------
+    sources : list of str
+        Paths, folders, patterns, or "-" for stdin.
+    size : int
+        Most lines of a batch.
+
+    Yields
+    ------
+    batch : list of bytes
+        What a pipe or terminal has ready is a batch, so that each line is answered
+        before the next one is written.
+    """
+    for source in sources:
+        for name in ["-"] if source == "-" else treebank_files(source):
+            with _open_bytes(name) as file:
+                if _is_live(file):
+                    yield from _ready_lines(file.fileno(), size)
+                else:
+                    lines = iter(file)
+                    while batch := list(itertools.islice(lines, size)):
+                        yield batch
+
+
+def _is_live(file):
+    """Whether a file is a pipe or a terminal, where someone waits for answers."""
+    try:
+        mode = os.fstat(file.fileno()).st_mode
+    except (OSError, io.UnsupportedOperation):
+        return False
+    return not stat.S_ISREG(mode)
+
+
+def _ready_lines(handle, size):
+    """Yield the complete lines that each read of a pipe returns."""
+    rest = b""
+    while block := os.read(handle, 2**16):
+        *lines, rest = (rest + block).split(b"\n")
+        for begin in range(0, len(lines), size):
+            yield lines[begin : begin + size]
+    if rest:
+        yield [rest]
+
+
+def _open_bytes(name):
+    """Open a file or stdin, which is uncompressed where it is compressed."""
+    if name == "-":
+        return _Kept(_stdin())
+    file = open(name, "rb")  # noqa: SIM115 - the caller closes it
+    if _is_live(file):
+        return file
+    head = file.read(len(_GZIP_MAGIC))
+    file.seek(0)
+    return gzip.open(file) if head == _GZIP_MAGIC else file
+
+
+def _stdin():
+    return getattr(sys.stdin, "buffer", sys.stdin)
+
+
+class _Kept:
+    """Stdin as bytes; leaving the context does not close it."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+    def __iter__(self):
+        return (_as_bytes(line) for line in self._file)
+
+    def read(self):
+        return _as_bytes(self._file.read())
+
+    def fileno(self):
+        return self._file.fileno()
+
+
+def _as_bytes(text):
+    return text.encode() if isinstance(text, str) else text
