@@ -284,10 +284,18 @@ def _submit(func, chunks, client):
             [item.on(client) if isinstance(item, Resident) else item for item in chunk]
             for chunk in chunks
         ]
-        return [client.submit(_run, func, *chunk, pure=False) for chunk in chunks]
+        return [
+            client.submit(_run_on_worker, func, *chunk, pure=False) for chunk in chunks
+        ]
     except OSError as error:
         # Data went to a worker that was dying.
         raise _LostDataError from error
+
+
+def _run_on_worker(func, *chunk):
+    # What a chunk spreads in turn goes to the same cluster.
+    with joblib.parallel_config(backend="dask"):
+        return _run(func, *chunk)
 
 
 class _LostDataError(Exception):
