@@ -186,7 +186,7 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
                 the most likely part-of-speech tags, with their probabilities, each
                 word counted once, as models smooth them; empty without trees;
             coarser
-                the next coarser class, None for ``"UNK"``.
+                the next coarser class, empty for ``"UNK"``.
 
         Examples
         --------
@@ -231,7 +231,7 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
                     "n_words": self.class_words_[name]["n_words"],
                     "n_tokens": self.class_words_[name]["n_tokens"],
                     "tags": ", ".join(f"{tag} {p:.2f}" for tag, p in best[:_N_TAGS]),
-                    "coarser": None if parent == name else parent,
+                    "coarser": "" if parent == name else parent,
                 }
             )
         return pd.DataFrame(rows).set_index("class")
