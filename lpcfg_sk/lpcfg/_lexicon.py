@@ -79,9 +79,10 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     kept, :math:`Σ_{a,h} v'(a, x)_h = c(x)`, also where labels are left out that the
     word never had and whose share would be below 0.0003.
 
-    A class without tokens of its own has the weight n(s) / n, that is at most one
-    token. The unknown word has the distribution of the class of all words and the
-    weight of one token. Without :class:`RareWords` words stay as they are.
+    A class without tokens of its own has the weight (n(s) + 1) / (n + 1), with n the
+    number of all words, that is at most one token. The unknown word has the
+    distribution of the class of all words and the weight of one token. Without
+    :class:`RareWords` words stay as they are.
 
     Examples
     --------
@@ -117,7 +118,8 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     size = np.bincount(members.row, members.count, minlength=len(tree.parent))
     classes = _smoothed_classes(members, size, tree)
 
-    total = np.where(count > 0, count, np.where(tree.is_class, size / size[-1], 1.0))
+    weight = np.where(tree.is_class, (size + 1.0) / (size[-1] + 1.0), 1.0)
+    total = np.where(count > 0, count, weight)
     strength = 0.0 if rules.backoff is None else alpha
     is_word = ~tree.is_class & (count > 0)
     kept = np.where(is_word, count / (total + strength), 0.0)

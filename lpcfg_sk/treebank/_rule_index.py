@@ -126,9 +126,10 @@ lex_word, lex_label, root_label
         words, ids = _used(treebank.words.strings, used)
         word = ids[: len(treebank.word)]
         if backoff is not None:
-            coarser = np.full(len(backoff), -1, dtype=np.int32)
-            coarser[used] = ids
-            backoff = coarser[backoff[used]][np.unique(ids, return_index=True)[1]]
+            new_id = np.full(len(backoff), -1, dtype=np.int32)
+            new_id[used] = ids
+            classes, backoff = backoff[used], np.empty(len(words), dtype=np.int32)
+            backoff[ids] = new_id[classes]
         n_labels = len(nonterminals)
         inner = np.flatnonzero(treebank.size > 1)
         left = inner + 1

@@ -307,21 +307,20 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
 
     def _path(self, name):
         """Return a class and all coarser ones."""
-        path, ids = [], self.words_.backoff
-        i = self.words_.index(name)
-        while not path or ids[i] != i:
-            i = ids[i] if path else i
-            path.append(self.words_[i])
-        return path
+        words = self.words_
+        path = [words.index(name)]
+        while words.backoff[path[-1]] != path[-1]:
+            path.append(words.backoff[path[-1]])
+        return [words[i] for i in path]
 
     # -- finding the class of a word -----------------------------------------------
 
     def _word_of(self, token, initial):
         """Return the id of the word that models see."""
         word = self.vocabulary_.get(token)
-        lower = token.lower()
-        if word is None and initial and token[1:] == lower[1:]:
-            word = self.vocabulary_.get(lower) if self.signature == "suffix" else None
+        if word is None and initial and self.signature == "suffix":
+            lower = token.lower()
+            word = self.vocabulary_.get(lower) if token[1:] == lower[1:] else None
         return self._find(self._chains(token, initial)) if word is None else word
 
     def _find(self, chains):

@@ -92,8 +92,8 @@ def test_closed_form_of_a_small_example():
     expected = {
         ("N", "LOW"): low,
         ("V", "LOW"): 1 - low,
-        ("N", "LOW-t"): low_t / 3,
-        ("V", "LOW-t"): (1 - low_t) / 3,
+        ("N", "LOW-t"): low_t / 2,
+        ("V", "LOW-t"): (1 - low_t) / 2,
         ("N", "<UNK>"): low,
         ("V", "<UNK>"): 1 - low,
         ("N", "dog"): 2 * (2 + low) / 3,

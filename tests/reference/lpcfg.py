@@ -226,7 +226,7 @@ def smooth_lexicon(tokens, vectors, backoff, alpha, tag_of, *, beta=6.0, least=3
         else:
             lent = without_negligible(proba(parent.get(x, TOP)))
             kept = count[x] / (count[x] + (alpha if backoff else 0.0)) if own else 0.0
-        total = count[x] or (size[x] / size[TOP] if x in classes else 1.0)
+        total = count[x] or ((size[x] + 1) / (size[TOP] + 1) if x in classes else 1.0)
         entries = defaultdict(lambda: (0.0, 0.0))
         if backoff and kept:
             mixed = defaultdict(lambda: (0.0, 0.0))
