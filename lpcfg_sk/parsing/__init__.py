@@ -4,13 +4,14 @@ from lpcfg_sk.parsing._bracket_marginals import (
     Brackets,
     BracketTable,
     bracket_frame,
-    bracket_tree,
+    bracket_trees,
     flat_brackets,
 )
 from lpcfg_sk.parsing._chart_parser import BRACKET_PENALTY, ChartParser, assemble
 from lpcfg_sk.parsing._sentences import (
     chart_log_probs,
     chart_marginals,
+    map_row_ranges,
     map_sentences,
     marginals,
     sentence_log_prob,
@@ -26,9 +27,10 @@ _shared = (
     ChartParser,
     assemble,
     bracket_frame,
-    bracket_tree,
+    bracket_trees,
     chart_log_probs,
     chart_marginals,
     flat_brackets,
+    map_row_ranges,
     map_sentences,
 )
