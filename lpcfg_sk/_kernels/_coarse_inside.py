@@ -419,8 +419,9 @@ def coarse_inside(tables, rules, chart, boolean, beam):
     left_value = np.empty(len(left_item))
     count = 0
     n_lefts = 0
-    offset[: n + 1] = 0
-    left_offset[: n + 1] = 0
+    for i in range(n + 1):
+        offset[i] = 0
+        left_offset[i] = 0
     span = n - 1
     for width in range(2, n + 1):
         for i in range(n - width + 1):
@@ -468,11 +469,8 @@ def coarse_inside(tables, rules, chart, boolean, beam):
                         touched[b] = False
                         for q in range(ii.offset[b], ii.offset[b + 1]):
                             row[ii.parent[q]] += ii.prob[q] * sums[b, ii.child[q]]
-                        if is_dense(columns, b, rights):
-                            sums[b] = 0.0
-                        else:
-                            for q in range(columns.offset[b], columns.offset[b + 1]):
-                                sums[b, columns.place[q]] = 0.0
+                        for c in range(rights.shape[1]):
+                            sums[b, c] = 0.0
             n_some = 0
             largest = 0.0
             likeliest = 0.0
@@ -487,7 +485,8 @@ def coarse_inside(tables, rules, chart, boolean, beam):
                 shift = 0 if boolean else math.frexp(largest)[1]
                 factor = power_of_two(-shift)
                 exponent[span] = 0 if boolean else reference + shift
-                rights[span] = 0.0
+                for c in range(rights.shape[1]):
+                    rights[span, c] = 0.0
                 for t in range(n_some):
                     a = some[t]
                     x = row[a]

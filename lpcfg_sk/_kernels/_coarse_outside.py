@@ -189,7 +189,8 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
                 for b in range(n_left):
                     if active[b]:
                         active[b] = False
-                        weights[b] = 0.0
+                        for c in range(weights.shape[1]):
+                            weights[b, c] = 0.0
             for t in range(offset[span], offset[span + 1]):
                 above[label[t]] = 0.0
 
@@ -243,12 +244,16 @@ def live_items(tables, chart, outside, threshold, total):
                     live_outside[count] = beta[t]
                     count += 1
     live_offset[n_spans] = count
+    row_span = np.zeros(2, dtype=np.int64)
+    row_span[1] = n_spans
+    totals = np.empty(1)
+    totals[0] = total
     return LiveItems(
         live_offset,
         live_label[:count],
         live_inside[:count],
         live_outside[:count],
         chart.exponent,
-        np.array([0, n_spans]),
-        np.array([total]),
+        row_span,
+        totals,
     )

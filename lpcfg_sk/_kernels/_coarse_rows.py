@@ -101,7 +101,9 @@ def live_of_leaves(leaf, grammar, limits):
     chart = coarse_chart(leaf, tables)
     rules = word_rules(tables, chart, limits.boolean, limits.beam)
     count = coarse_inside(tables, rules, chart, limits.boolean, limits.beam)
-    root = grammar.root[tables.wide_label]
+    root = np.empty(len(tables.wide_label))
+    for a in range(len(root)):
+        root[a] = grammar.root[tables.wide_label[a]]
     leaf_mass = np.zeros(leaf.shape)
     total = 0.0
     if n == 1:
@@ -114,7 +116,8 @@ def live_of_leaves(leaf, grammar, limits):
             total += chart.value[t] * root[chart.label[t]]
     if not total > 0.0:
         count, total = 0, 0.0
-        chart.offset[:] = 0
+        for span in range(len(chart.alive)):
+            chart.alive[span] = False
     outside = CoarseOutside(np.zeros(count), leaf_mass)
     if total > 0.0:
         floor = total * limits.floor
@@ -200,14 +203,15 @@ def live_rows(n_words, tokens, skipped, grammar, limits, as_unknown):
             count += len(live.label)
             total[row] = live.total[0]
         else:
-            offset[begin:end] = count
+            for span in range(begin, end):
+                offset[span] = count
         first = last
     offset[row_span[n_rows]] = count
     return LiveItems(
         offset,
-        label[:count].copy(),
-        inside[:count].copy(),
-        outside[:count].copy(),
+        label[:count],
+        inside[:count],
+        outside[:count],
         exponent,
         row_span,
         total,
