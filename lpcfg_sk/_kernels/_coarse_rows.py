@@ -79,8 +79,8 @@ def coarse_chart(leaf, tables):
     )
 
 
-@njit(nogil=True, cache=True)
-def live_of_leaves(leaf, grammar, limits):
+@njit(**HELPER)
+def _live_of_leaves(leaf, grammar, limits):
     """Return the live items of a sentence.
 
     Parameters
@@ -193,7 +193,7 @@ def live_rows(n_words, tokens, skipped, grammar, limits, as_unknown):
             )
             leaf = np.zeros((last - first, n_labels))
             fill_tags(own, grammar.lexicon, leaf, as_unknown[first:last])
-            live = live_of_leaves(leaf, grammar, limits)
+            live = _live_of_leaves(leaf, grammar, limits)
             label = _append(label, count, live.label)
             inside = _append(inside, count, live.inside)
             outside = _append(outside, count, live.outside)

@@ -24,7 +24,6 @@ from lpcfg_sk._kernels._coarse_inside import (
 from lpcfg_sk._kernels._coarse_rows import (
     PruningGrammar,
     Thresholds,
-    live_of_leaves,
     live_rows,
 )
 from lpcfg_sk._ragged import offsets, read_only
@@ -210,9 +209,9 @@ class ChartPruner:
         PrunedChart
         """
         n = len(tokens.word)
-        leaf, as_unknown = self._leaves(tokens, name)
+        _, as_unknown = self._leaves(tokens, name)
         threshold = self.threshold if threshold is None else threshold
-        likely = live = self._live(leaf.copy(), threshold)
+        likely = live = self._live(tokens, threshold)
         while True:
             forest = None if live is None else self._forest(n, live, threshold, name)
             if forest is not None or threshold == 0.0:
@@ -220,18 +219,18 @@ class ChartPruner:
             # If no mass is left, the beam cut all trees, or there are none.
             lower = live is not None and threshold > _LOWEST
             threshold = threshold * _LOWER if lower else 0.0
-            live = self._live(leaf.copy(), threshold)
+            live = self._live(tokens, threshold)
             likely = live if likely is None else likely
         if live is None and self.threshold:
-            forest = self._any_forest(n, leaf, name)
+            forest = self._any_forest(n, tokens, name)
         return PrunedChart(n, forest, as_unknown, tokens, likely)
 
-    def _any_forest(self, n, leaf, name):
+    def _any_forest(self, n, tokens, name):
         """Connect all items that can be derived, whatever their values.
 
         The values of a sentence can be too small for single precision.
         """
-        live = self._live(leaf.copy(), 0.0, full=True)
+        live = self._live(tokens, 0.0, full=True)
         try:
             return None if live is None else self._forest(n, live, 0.0, name)
         except ChartMemoryError:
@@ -250,19 +249,29 @@ class ChartPruner:
         LiveItems or None
             None where the sentence has no parse.
         """
-        leaf, _ = self._leaves(tokens, name)
-        live = self._live(leaf.copy(), self.threshold)
-        return self._live(leaf, 0.0) if live is None else live
+        n = len(tokens.word)
+        self.check_memory(self._bytes(n), n, name)
+        live = self._live(tokens, self.threshold)
+        return self._live(tokens, 0.0) if live is None else live
 
     def _limits(self, threshold, full):
         beam, floor = threshold * _BEAM, threshold * _FLOOR
         return Thresholds(beam, floor, float(threshold), full)
 
-    def _live(self, leaf, threshold, *, full=None):
+    def _live(self, tokens, threshold, *, full=None):
         """Return the items that reach the threshold, None where no mass is left."""
         full = self.threshold == 0.0 if full is None else full
-        live = live_of_leaves(leaf, self._grammar, self._limits(threshold, full))
+        n_words = np.array([len(tokens.word)])
+        live, _ = self._live_rows(n_words, tokens, threshold, full)
         return live if live.total[0] > 0.0 else None
+
+    def _live_rows(self, n_words, tokens, threshold, full):
+        """Return the items of sentences, and the words that are treated as unknown."""
+        skipped = self._bytes(n_words) > self.max_memory
+        as_unknown = np.zeros(len(tokens.word), dtype=np.bool_)
+        limits = self._limits(threshold, full)
+        args = (n_words, tokens, skipped, self._grammar, limits, as_unknown)
+        return live_rows(*args), as_unknown
 
     def _forest(self, n, live, threshold, name):
         """Connect the live items; None where they make no tree."""
@@ -299,10 +308,7 @@ class ChartPruner:
         -------
         PrunedRows
         """
-        skipped = self._bytes(n_words) > self.max_memory
-        as_unknown = np.zeros(len(tokens.word), dtype=np.bool_)
-        limits = self._limits(self.threshold, False)
-        live = live_rows(n_words, tokens, skipped, self._grammar, limits, as_unknown)
+        live, as_unknown = self._live_rows(n_words, tokens, self.threshold, False)
         forest, found = None, live.total > 0.0
         if connected:
             _, forest = self._connected(n_words, live, self.threshold)
