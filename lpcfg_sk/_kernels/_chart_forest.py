@@ -1,9 +1,10 @@
-"""The packed forest of a sentence: live items and the ways to derive them.
+"""The packed forest of one or several sentences: live items and their derivations.
 
 An item is a nonterminal over a span. All derivations of the items of one span from
 children labelled (b, c) form a *group*: its edges are the pairs of child items at all
 split points, its applications the rules a → b c whose parent item is live. The edges
-are summed once per group, whatever the number of rules.
+are summed once per group, whatever the number of rules. The spans of several sentences
+are numbered one sentence after the other.
 """
 
 from typing import NamedTuple
@@ -11,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_spans import power_of_two, span_count, span_index
+from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
 from lpcfg_sk._kernels._shared import HELPER, lengthened, set_row
 
 
 class LiveItems(NamedTuple):
-    """The items of one sentence with their values under a plain PCFG.
+    """The items of sentences with their values under a plain PCFG.
 
     Attributes
     ----------
@@ -28,8 +29,10 @@ class LiveItems(NamedTuple):
         Scaled values; their product is the marginal, in the scale of `total`.
     exponent : ndarray of int32, shape (n_spans,)
         Power of two of each span.
-    total : float
-        Scaled probability of the sentence.
+    row_span : ndarray of int64, shape (n_rows + 1,)
+        Sentence r has the spans ``row_span[r]:row_span[r + 1]``.
+    total : ndarray of float64, shape (n_rows,)
+        Scaled probability of each sentence; 0 for one without items.
     """
 
     offset: np.ndarray
@@ -37,12 +40,14 @@ class LiveItems(NamedTuple):
     inside: np.ndarray
     outside: np.ndarray
     exponent: np.ndarray
-    total: float
+    row_span: np.ndarray
+    total: np.ndarray
 
     @property
     def posterior(self):
         """Marginals divided by the probability of the sentence."""
-        return self.inside * self.outside / self.total
+        n_items = np.diff(self.offset[self.row_span])
+        return self.inside * self.outside / np.repeat(self.total, n_items)
 
 
 class RuleTables(NamedTuple):
@@ -64,10 +69,11 @@ class RuleTables(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """Items, groups, edges and rule applications of one sentence.
+    """Items, groups, edges and rule applications of sentences.
 
-    The items of span s are ``item_offset[s]:item_offset[s + 1]``, spans numbered by
-    width, then from left to right. The groups of width w are
+    Sentence r has ``n_words[r]`` words and the spans ``row_span[r]:row_span[r + 1]``,
+    numbered by width, then from left to right. The items of span s are
+    ``item_offset[s]:item_offset[s + 1]``. The groups of width w are
     ``level_offset[w]:level_offset[w + 1]``, sorted by their pair of child labels;
     group g has the edges ``edge_offset[g]:edge_offset[g + 1]`` and the applications
     ``app_offset[g]:app_offset[g + 1]``.
@@ -84,6 +90,8 @@ class Forest(NamedTuple):
     app_offset: np.ndarray
     app_rule: np.ndarray
     app_parent: np.ndarray
+    n_words: np.ndarray
+    row_span: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -154,7 +162,7 @@ def _reordered(column, order):
 
 
 @njit(nogil=True, cache=True)
-def build_forest(n, live, rules, threshold, limit):
+def build_forest(n_words, live, rules, threshold, limit):
     """Connect the live labels of all spans, except for unlikely derivations.
 
     An edge, or a rule application, is kept if its own marginal reaches `threshold`, or
@@ -164,30 +172,29 @@ def build_forest(n, live, rules, threshold, limit):
 
     Parameters
     ----------
-    n : int
-        Number of words.
+    n_words : ndarray of int64, shape (n_rows,)
+        Number of words of each sentence.
     live : LiveItems
         Live labels of all spans, with their values.
     rules : RuleTables
         Rules and their weights.
     threshold : float
-        Smallest marginal of an edge or a rule application, in the scale of
-        ``live.total``.
+        Smallest posterior of an edge or a rule application.
     limit : int
-        Most bytes that the forest may take.
+        Most bytes that the forest of one sentence may take.
 
     Returns
     -------
-    fits : bool
-        Whether the forest stayed within the limit.
+    fits : ndarray of bool, shape (n_rows,)
+        Whether each sentence stayed within the limit.
     forest : Forest
-        An unusable part of it where it did not.
+        Without the sentences that did not.
     """
     live_offset, live_label = live.offset, live.label
     live_inside, live_outside, exponent = live.inside, live.outside, live.exponent
     n_labels, rule_weight = rules.n_labels, rules.rule_weight
     pair_rule_offset = rules.pair_rule_offset
-    n_spans = span_count(n)
+    n_spans = len(live_offset) - 1
     n_pairs = len(rules.pair_left)
     item_offset = np.zeros(n_spans + 1, dtype=np.int64)
     item_label = np.empty(len(live_label), dtype=np.int32)
@@ -214,119 +221,138 @@ def build_forest(n, live, rules, threshold, limit):
     n_groups = 0
     n_apps = 0
     n_edges = 0
-    fits = True
-
-    for span in range(n):
-        item_offset[span] = n_items
-        for s in range(live_offset[span], live_offset[span + 1]):
-            item_label[n_items] = live_label[s]
-            item_inside[n_items] = live_inside[s]
-            item_span[n_items] = span
-            n_items += 1
-    span = n - 1
-    for width in range(2, n + 1):
-        for start in range(n - width + 1):
-            span += 1
+    fits = np.ones(len(n_words), dtype=np.bool_)
+    longest = 0
+    for row in range(len(n_words)):
+        n, at = n_words[row], live.row_span[row]
+        longest = max(longest, n)
+        smallest = threshold * live.total[row]
+        first_item, first_group = n_items, n_groups
+        first_app, first_edge = n_apps, n_edges
+        for span in range(at, at + n):
             item_offset[span] = n_items
-            first, last = live_offset[span], live_offset[span + 1]
-            if first == last or not fits:
-                continue
-            n_open = 0
-            n_tries = 0
-            for split in range(start + 1, start + width):
-                left_span = span_index(start, split, n)
-                right_span = span_index(split, start + width, n)
-                left_end = item_offset[left_span + 1]
-                right_begin = item_offset[right_span]
-                right_end = item_offset[right_span + 1]
-                if item_offset[left_span] == left_end or right_begin == right_end:
+            for s in range(live_offset[span], live_offset[span + 1]):
+                item_label[n_items] = live_label[s]
+                item_inside[n_items] = live_inside[s]
+                item_span[n_items] = span
+                n_items += 1
+        span = at + n - 1
+        for width in range(2, n + 1):
+            for start in range(n - width + 1):
+                span += 1
+                item_offset[span] = n_items
+                first, last = live_offset[span], live_offset[span + 1]
+                if first == last or not fits[row]:
                     continue
-                factor = power_of_two(
-                    exponent[left_span] + exponent[right_span] - exponent[span]
-                )
-                for left in range(item_offset[left_span], left_end):
-                    for right in range(right_begin, right_end):
-                        pair = _find_pair(item_label[left], item_label[right], rules)
-                        if pair < 0:
+                n_open = 0
+                n_tries = 0
+                for split in range(start + 1, start + width):
+                    left_span = at + span_index(start, split, n)
+                    right_span = at + span_index(split, start + width, n)
+                    left_end = item_offset[left_span + 1]
+                    right_begin = item_offset[right_span]
+                    right_end = item_offset[right_span + 1]
+                    if item_offset[left_span] == left_end or right_begin == right_end:
+                        continue
+                    factor = power_of_two(
+                        exponent[left_span] + exponent[right_span] - exponent[span]
+                    )
+                    for left in range(item_offset[left_span], left_end):
+                        for right in range(right_begin, right_end):
+                            pair = _find_pair(
+                                item_label[left], item_label[right], rules
+                            )
+                            if pair < 0:
+                                continue
+                            if seen_at[pair] != span:
+                                seen_at[pair] = span
+                                open_of_pair[pair] = n_open
+                                open_pair[n_open] = pair
+                                open_sum[n_open] = 0.0
+                                open_best[n_open] = -1.0
+                                n_open += 1
+                            if n_tries == len(tries):
+                                tries = lengthened(tries, 2 * len(tries))
+                                try_value = lengthened(try_value, 2 * len(try_value))
+                            value = factor * item_inside[left] * item_inside[right]
+                            which = open_of_pair[pair]
+                            open_sum[which] += value
+                            open_best[which] = max(open_best[which], value)
+                            set_row(tries, n_tries, which, left, right)
+                            try_value[n_tries] = value
+                            n_tries += 1
+                for s in range(first, last):
+                    slot_of_label[live_label[s]] = s - first
+                    item_of_slot[s - first] = -1
+                    best_app[s - first] = -1.0
+                for which in range(n_open):
+                    pair = open_pair[which]
+                    for q in range(pair_rule_offset[pair], pair_rule_offset[pair + 1]):
+                        rule = rules.pair_rule[q]
+                        slot = slot_of_label[rules.rule_parent[rule]]
+                        if slot >= 0:
+                            value = rule_weight[rule] * open_sum[which]
+                            best_app[slot] = max(best_app[slot], value)
+                for s in range(first, last):
+                    if best_app[s - first] >= 0.0:
+                        item_label[n_items] = live_label[s]
+                        item_inside[n_items] = live_inside[s]
+                        item_span[n_items] = span
+                        item_of_slot[s - first] = n_items
+                        n_items += 1
+                for which in range(n_open):
+                    pair = open_pair[which]
+                    open_group[which] = -1
+                    open_weight[which] = 0.0
+                    for q in range(pair_rule_offset[pair], pair_rule_offset[pair + 1]):
+                        rule = rules.pair_rule[q]
+                        slot = slot_of_label[rules.rule_parent[rule]]
+                        if slot < 0:
                             continue
-                        if seen_at[pair] != span:
-                            seen_at[pair] = span
-                            open_of_pair[pair] = n_open
-                            open_pair[n_open] = pair
-                            open_sum[n_open] = 0.0
-                            open_best[n_open] = -1.0
-                            n_open += 1
-                        if n_tries == len(tries):
-                            tries = lengthened(tries, 2 * len(tries))
-                            try_value = lengthened(try_value, 2 * len(try_value))
-                        value = factor * item_inside[left] * item_inside[right]
-                        which = open_of_pair[pair]
-                        open_sum[which] += value
-                        open_best[which] = max(open_best[which], value)
-                        set_row(tries, n_tries, which, left, right)
-                        try_value[n_tries] = value
-                        n_tries += 1
-            for s in range(first, last):
-                slot_of_label[live_label[s]] = s - first
-                item_of_slot[s - first] = -1
-                best_app[s - first] = -1.0
-            for which in range(n_open):
-                pair = open_pair[which]
-                for q in range(pair_rule_offset[pair], pair_rule_offset[pair + 1]):
-                    rule = rules.pair_rule[q]
-                    slot = slot_of_label[rules.rule_parent[rule]]
-                    if slot >= 0:
                         value = rule_weight[rule] * open_sum[which]
-                        best_app[slot] = max(best_app[slot], value)
-            for s in range(first, last):
-                if best_app[s - first] >= 0.0:
-                    item_label[n_items] = live_label[s]
-                    item_inside[n_items] = live_inside[s]
-                    item_span[n_items] = span
-                    item_of_slot[s - first] = n_items
-                    n_items += 1
-            for which in range(n_open):
-                pair = open_pair[which]
-                open_group[which] = -1
-                open_weight[which] = 0.0
-                for q in range(pair_rule_offset[pair], pair_rule_offset[pair + 1]):
-                    rule = rules.pair_rule[q]
-                    slot = slot_of_label[rules.rule_parent[rule]]
-                    if slot < 0:
+                        above = live_outside[first + slot]
+                        if value * above < smallest and value < best_app[slot]:
+                            continue
+                        if n_apps == len(apps):
+                            apps = lengthened(apps, 2 * len(apps))
+                        set_row(apps, n_apps, n_groups, rule, item_of_slot[slot])
+                        n_apps += 1
+                        open_group[which] = n_groups
+                        open_weight[which] += rule_weight[rule] * above
+                    if open_group[which] >= 0:
+                        if n_groups == len(groups):
+                            groups = lengthened(groups, 2 * len(groups))
+                        set_row(groups, n_groups, pair, width, span)
+                        n_groups += 1
+                for t in range(n_tries):
+                    which = tries[t, 0]
+                    value = try_value[t]
+                    likely = value * open_weight[which] >= smallest
+                    if open_group[which] < 0 or not (
+                        likely or value >= open_best[which]
+                    ):
                         continue
-                    value = rule_weight[rule] * open_sum[which]
-                    above = live_outside[first + slot]
-                    if value * above < threshold and value < best_app[slot]:
-                        continue
-                    if n_apps == len(apps):
-                        apps = lengthened(apps, 2 * len(apps))
-                    set_row(apps, n_apps, n_groups, rule, item_of_slot[slot])
-                    n_apps += 1
-                    open_group[which] = n_groups
-                    open_weight[which] += rule_weight[rule] * above
-                if open_group[which] >= 0:
-                    if n_groups == len(groups):
-                        groups = lengthened(groups, 2 * len(groups))
-                    set_row(groups, n_groups, pair, width, span)
-                    n_groups += 1
-            for t in range(n_tries):
-                which = tries[t, 0]
-                value = try_value[t]
-                if open_group[which] < 0 or (
-                    value * open_weight[which] < threshold and value < open_best[which]
-                ):
-                    continue
-                if n_edges == len(edges):
-                    edges = lengthened(edges, 2 * len(edges))
-                set_row(edges, n_edges, open_group[which], tries[t, 1], tries[t, 2])
-                n_edges += 1
-            for s in range(first, last):
-                slot_of_label[live_label[s]] = -1
-            fits = 40 * (n_edges + n_apps) + 60 * n_groups <= limit
+                    if n_edges == len(edges):
+                        edges = lengthened(edges, 2 * len(edges))
+                    set_row(edges, n_edges, open_group[which], tries[t, 1], tries[t, 2])
+                    n_edges += 1
+                for s in range(first, last):
+                    slot_of_label[live_label[s]] = -1
+                size = 40 * (n_edges - first_edge + n_apps - first_app)
+                fits[row] = size + 60 * (n_groups - first_group) <= limit
+        if not fits[row]:
+            n_items, n_groups, n_apps, n_edges = (
+                first_item,
+                first_group,
+                first_app,
+                first_edge,
+            )
+            for span in range(at, live.row_span[row + 1]):
+                item_offset[span] = n_items
     item_offset[n_spans] = n_items
 
     groups, edges, apps = groups[:n_groups], edges[:n_edges], apps[:n_apps]
-    level_offset = _offsets(groups[:, 1], n + 1)
+    level_offset = _offsets(groups[:, 1], longest + 1)
     none = np.empty(0, dtype=np.int64)
     order = _sorted_by(groups[:, 0], _offsets(groups[:, 0], n_pairs), none)
     order = _sorted_by(groups[:, 1], level_offset, order)
@@ -351,5 +377,7 @@ def build_forest(n, live, rules, threshold, limit):
         app_offset,
         _reordered(apps[:, 1], app_order),
         _reordered(apps[:, 2], app_order),
+        n_words,
+        live.row_span,
     )
     return fits, forest

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_spans import power_of_two, spans_of_width
+from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
 from lpcfg_sk._kernels._shared import HELPER, REASSOC
 
 
@@ -98,9 +98,9 @@ def fill_leaves(forest, tokens, lexicon, vectors):
     Parameters
     ----------
     forest : Forest
-        Items of the sentence.
+        Items of the sentences.
     tokens : Tokens
-        The sentence, in words of the model.
+        The sentences, one after the other, in words of the model.
     lexicon : Lexicon
         Vectors of the model.
     vectors : ItemVectors
@@ -108,8 +108,13 @@ def fill_leaves(forest, tokens, lexicon, vectors):
     """
     word_offset, lex_label = lexicon.word_offset, lexicon.label
     vector_offset, inside = vectors.offset, vectors.values
-    for span in range(len(tokens.word)):
-        word, tag = tokens.word[span], tokens.tag[span]
+    row, end = 0, forest.n_words[0]
+    for token in range(len(tokens.word)):
+        while token == end:
+            row += 1
+            end += forest.n_words[row]
+        word, tag = tokens.word[token], tokens.tag[token]
+        span = forest.row_span[row] + token - end + forest.n_words[row]
         for item in range(forest.item_offset[span], forest.item_offset[span + 1]):
             label = forest.item_label[item]
             out = inside[vector_offset[item] : vector_offset[item + 1]]
@@ -136,8 +141,8 @@ def fill_leaves(forest, tokens, lexicon, vectors):
                     out[h] = 0.0
             if tagged:
                 for h in range(len(out)):
-                    out[h] += tokens.any_word[span] * lexicon.any_word[whole + h]
-                    out[h] += tokens.unknown[span] * lexicon.unknown[whole + h]
+                    out[h] += tokens.any_word[token] * lexicon.any_word[whole + h]
+                    out[h] += tokens.unknown[token] * lexicon.unknown[whole + h]
 
 
 @njit(**HELPER)
@@ -244,7 +249,17 @@ def edge_factor(forest, exponent, edge, group):
 
 
 @njit(**HELPER)
-def set_references(forest, width, n, exponent):
+def spans_of_row(forest, row, width):
+    """Return the range of the spans of one width in a sentence of a forest."""
+    n = forest.n_words[row]
+    if width > n:
+        return range(0, 0)
+    first = forest.row_span[row] + span_index(0, width, n)
+    return range(first, first + n - width + 1)
+
+
+@njit(**HELPER)
+def set_references(forest, width, exponent):
     """Set the exponent of each span of one width to the largest of its edges.
 
     Parameters
@@ -253,13 +268,12 @@ def set_references(forest, width, n, exponent):
         Edges of the sentence.
     width : int
         Width of the spans.
-    n : int
-        Number of words.
     exponent : ndarray of int32, shape (n_spans,)
         Power of two of each span; those of narrower spans are known.
     """
-    for span in spans_of_width(width, n):
-        exponent[span] = -(1 << 30)
+    for row in range(len(forest.n_words)):
+        for span in spans_of_row(forest, row, width):
+            exponent[span] = -(1 << 30)
     for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
         reference = exponent[forest.group_span[g]]
         for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
@@ -267,16 +281,22 @@ def set_references(forest, width, n, exponent):
         exponent[forest.group_span[g]] = reference
 
 
+@njit(**HELPER)
+def rescale_level(forest, width, vectors):
+    """Rescale the vectors of all spans of one width."""
+    for row in range(len(forest.n_words)):
+        for span in spans_of_row(forest, row, width):
+            rescale_span(forest, span, vectors)
+
+
 @njit(nogil=True, cache=True)
-def inside(forest, n, tensors, alpha):
+def inside(forest, tensors, alpha):
     """Fill the inside vectors of all wider items from those of the leaves.
 
     Parameters
     ----------
     forest : Forest
-        Items of the sentence.
-    n : int
-        Number of words.
+        Items of the sentences.
     tensors : Tensors
         Rules of the model.
     alpha : ItemVectors
@@ -285,10 +305,9 @@ def inside(forest, n, tensors, alpha):
     vector_offset, vectors, exponent = alpha.offset, alpha.values, alpha.exponent
     rule_offset, binary = tensors.rule_offset, tensors.binary
     outer = np.empty(tensors.largest, dtype=vectors.dtype)
-    for span in range(n):
-        rescale_span(forest, span, alpha)
-    for width in range(2, n + 1):
-        set_references(forest, width, n, exponent)
+    rescale_level(forest, 1, alpha)
+    for width in range(2, len(forest.level_offset) - 1):
+        set_references(forest, width, exponent)
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
             m_left, m_right = child_sizes(forest, g, vector_offset)
             size = m_left * m_right
@@ -310,20 +329,17 @@ def inside(forest, n, tensors, alpha):
                 item = forest.app_parent[a]
                 out = vectors[vector_offset[item] : vector_offset[item + 1]]
                 _add_product(binary[begin : begin + size * len(out)], total, out)
-        for span in spans_of_width(width, n):
-            rescale_span(forest, span, alpha)
+        rescale_level(forest, width, alpha)
 
 
 @njit(nogil=True, cache=True)
-def outside(forest, n, tensors, alpha, beta):
+def outside(forest, tensors, alpha, beta):
     """Fill the outside vectors of all items from those of the root items.
 
     Parameters
     ----------
     forest : Forest
-        Items of the sentence.
-    n : int
-        Number of words.
+        Items of the sentences.
     tensors : Tensors
         Rules of the model.
     alpha : ItemVectors
@@ -334,7 +350,7 @@ def outside(forest, n, tensors, alpha, beta):
     vector_offset, inside, exponent = alpha.offset, alpha.values, alpha.exponent
     rule_offset, binary, vectors = tensors.rule_offset, tensors.binary, beta
     gathered = np.empty(tensors.largest, dtype=vectors.dtype)
-    for width in range(n, 1, -1):
+    for width in range(len(forest.level_offset) - 2, 1, -1):
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
             m_left, m_right = child_sizes(forest, g, vector_offset)
             size = m_left * m_right
@@ -386,6 +402,36 @@ def _pass_down(matrix, factor, left, right, beta_left, beta_right):
             total += row[k] * right[k]
             beta_right[k] += row[k] * x
         beta_left[j] += factor * total
+
+
+@njit(nogil=True, cache=True)
+def fill_roots(forest, root_offset, root, alpha, beta, total):
+    """Fill the root vectors of the items over whole sentences, and the totals.
+
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentences.
+    root_offset : ndarray of int64, shape (n_nonterminals,)
+        Where the vector of each nonterminal begins in `root`; -1 for none.
+    root : ndarray of float
+        Root vectors of the model.
+    alpha : ItemVectors
+        Inside vectors.
+    beta : ndarray of float, as long as ``alpha.values``
+        Zeros, in which root vectors are filled.
+    total : ndarray of float64, shape (n_rows,)
+        Zeros, to which the scaled values of the sentences are added.
+    """
+    for row in range(len(total)):
+        whole = forest.row_span[row + 1] - 1
+        for item in range(forest.item_offset[whole], forest.item_offset[whole + 1]):
+            begin = root_offset[forest.item_label[item]]
+            if begin >= 0:
+                first = alpha.offset[item]
+                for s in range(first, alpha.offset[item + 1]):
+                    beta[s] = root[begin + s - first]
+                    total[row] += alpha.values[s] * beta[s]
 
 
 @njit(nogil=True, cache=True)

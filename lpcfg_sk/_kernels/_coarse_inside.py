@@ -20,6 +20,8 @@ from lpcfg_sk._kernels._shared import HELPER
 ROW = 32
 # Smaller products would leave the range of single precision.
 _TINY = 1e-30
+# One of this many places that are next to each other costs as much as one that is not.
+_SPARSE = 8
 
 
 class RulesByChild(NamedTuple):
@@ -44,6 +46,16 @@ class RulesByParent(NamedTuple):
     prob: np.ndarray
 
 
+class RightPlaces(NamedTuple):
+    """Places of the right children that each left child has in i i rules.
+
+    Left child b has ``place[offset[b]:offset[b + 1]]``.
+    """
+
+    offset: np.ndarray
+    place: np.ndarray
+
+
 class CoarseTables(NamedTuple):
     """Rules of a PCFG, packed by kind and child.
 
@@ -58,6 +70,8 @@ class CoarseTables(NamedTuple):
         Rules of kind i i by place of the left child, with the place of the right one.
     up : RulesByParent
         The same by parent, with the places of both children.
+    columns : RightPlaces
+        Right children of each left child.
     pi, ip, pp : RulesByChild
         Rules of the other kinds by pre-terminal (the left one for p p), with the other
         child.
@@ -72,6 +86,7 @@ class CoarseTables(NamedTuple):
     right_label: np.ndarray
     ii: RulesByChild
     up: RulesByParent
+    columns: RightPlaces
     pi: RulesByChild
     ip: RulesByChild
     pp: RulesByChild
@@ -311,6 +326,23 @@ def word_rules(tables, chart, boolean, beam):
     )
 
 
+@njit(**HELPER)
+def is_dense(columns, b, rights):
+    """Whether whole rows are added up faster than the places of one left child.
+
+    Parameters
+    ----------
+    columns : RightPlaces
+        Right children of each left child.
+    b : int
+        Place of the left child.
+    rights : ndarray of float32, shape (n_spans, multiple of ROW)
+        Rows of right children.
+    """
+    n_places = columns.offset[b + 1] - columns.offset[b]
+    return n_places * _SPARSE > rights.shape[1]
+
+
 @njit(nogil=True, cache=True)
 def places(labels, n_wide):
     """Return the place of each wide label in a list, -1 for those not in it."""
@@ -375,7 +407,7 @@ def coarse_inside(tables, rules, chart, boolean, beam):
     left_offset, left_item = chart.left_offset, chart.left_item
     rights, n = chart.rights, len(leaf)
     first, last = rules
-    ii, pp = tables.ii, tables.pp
+    ii, pp, columns = tables.ii, tables.pp, tables.columns
     n_wide, n_left = len(tables.wide_label), len(tables.left_label)
     left_place = places(tables.left_label, n_wide)
     right_place = places(tables.right_label, n_wide)
@@ -387,8 +419,9 @@ def coarse_inside(tables, rules, chart, boolean, beam):
     left_value = np.empty(len(left_item))
     count = 0
     n_lefts = 0
-    offset[: n + 1] = 0
-    left_offset[: n + 1] = 0
+    for i in range(n + 1):
+        offset[i] = 0
+        left_offset[i] = 0
     span = n - 1
     for width in range(2, n + 1):
         for i in range(n - width + 1):
@@ -424,14 +457,20 @@ def coarse_inside(tables, rules, chart, boolean, beam):
                         if x > _TINY:
                             b = left_child[t]
                             touched[b] = True
-                            for c in range(rights.shape[1]):
+                            if is_dense(columns, b, rights):
+                                for c in range(rights.shape[1]):
+                                    sums[b, c] += x * rights[right, c]
+                                continue
+                            for q in range(columns.offset[b], columns.offset[b + 1]):
+                                c = columns.place[q]
                                 sums[b, c] += x * rights[right, c]
                 for b in range(n_left):
                     if touched[b]:
                         touched[b] = False
                         for q in range(ii.offset[b], ii.offset[b + 1]):
                             row[ii.parent[q]] += ii.prob[q] * sums[b, ii.child[q]]
-                        sums[b] = 0.0
+                        for c in range(rights.shape[1]):
+                            sums[b, c] = 0.0
             n_some = 0
             largest = 0.0
             likeliest = 0.0
@@ -446,7 +485,8 @@ def coarse_inside(tables, rules, chart, boolean, beam):
                 shift = 0 if boolean else math.frexp(largest)[1]
                 factor = power_of_two(-shift)
                 exponent[span] = 0 if boolean else reference + shift
-                rights[span] = 0.0
+                for c in range(rights.shape[1]):
+                    rights[span, c] = 0.0
                 for t in range(n_some):
                     a = some[t]
                     x = row[a]

@@ -7,7 +7,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._chart_forest import LiveItems
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_count, span_index
-from lpcfg_sk._kernels._coarse_inside import places
+from lpcfg_sk._kernels._coarse_inside import is_dense, places
 from lpcfg_sk._kernels._shared import HELPER, REASSOC
 
 
@@ -109,7 +109,7 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
     left_offset, left_item = chart.left_offset, chart.left_item
     rights, n = chart.rights, len(leaf)
     first, last = rules
-    up, pp = tables.up, tables.pp
+    up, pp, columns = tables.up, tables.pp, tables.columns
     beta, leaf_mass = out.item, out.leaf_mass
     n_wide, n_left = len(tables.wide_label), len(tables.left_label)
     n_spans = span_count(n)
@@ -175,13 +175,22 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
                         b = left_place[label[item]]
                         if active[b]:
                             x = np.float32(factor * value[item])
-                            beta[item] += factor * _pass_down(
-                                x, weights, b, rights, right, beta_rights
-                            )
+                            if is_dense(columns, b, rights):
+                                beta[item] += factor * _pass_down(
+                                    x, weights, b, rights, right, beta_rights
+                                )
+                                continue
+                            total = 0.0
+                            for q in range(columns.offset[b], columns.offset[b + 1]):
+                                c = columns.place[q]
+                                total += weights[b, c] * rights[right, c]
+                                beta_rights[right, c] += x * weights[b, c]
+                            beta[item] += factor * total
                 for b in range(n_left):
                     if active[b]:
                         active[b] = False
-                        weights[b] = 0.0
+                        for c in range(weights.shape[1]):
+                            weights[b, c] = 0.0
             for t in range(offset[span], offset[span + 1]):
                 above[label[t]] = 0.0
 
@@ -235,11 +244,16 @@ def live_items(tables, chart, outside, threshold, total):
                     live_outside[count] = beta[t]
                     count += 1
     live_offset[n_spans] = count
+    row_span = np.zeros(2, dtype=np.int64)
+    row_span[1] = n_spans
+    totals = np.empty(1)
+    totals[0] = total
     return LiveItems(
         live_offset,
         live_label[:count],
         live_inside[:count],
         live_outside[:count],
         chart.exponent,
-        total,
+        row_span,
+        totals,
     )

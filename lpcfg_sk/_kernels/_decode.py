@@ -11,8 +11,8 @@ from lpcfg_sk._kernels._chart_inside import (
     edge_factor,
     rescale_span,
     set_references,
+    spans_of_row,
 )
-from lpcfg_sk._kernels._chart_spans import spans_of_width
 from lpcfg_sk._kernels._shared import set_row
 
 
@@ -59,15 +59,13 @@ class Applications(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def best_derivations(forest, n, scores, best, back):
+def best_derivations(forest, scores, best, back):
     """Fill the best score of each item and the edge that gives it.
 
     Parameters
     ----------
     forest : Forest
-        Items of the sentence.
-    n : int
-        Number of words.
+        Items of the sentences.
     scores : TreeScores
         Scores of items and rule applications; those of roots are not counted.
     best : ndarray of float64, shape (n_items,)
@@ -76,14 +74,18 @@ def best_derivations(forest, n, scores, best, back):
         Edge of the best derivation, -1 for leaves.
     """
     item_score, app_score, hyper_score = scores.item, scores.application, scores.hyper
-    for item in range(forest.item_offset[n]):
-        best[item] = item_score[item]
-        back[item] = -1
-    for item in range(forest.item_offset[n], len(best)):
+    n_rows = len(forest.n_words)
+    for item in range(len(best)):
         best[item] = -math.inf
         back[item] = -1
+    for row in range(n_rows):
+        words = spans_of_row(forest, row, 1)
+        for item in range(
+            forest.item_offset[words.start], forest.item_offset[words.stop]
+        ):
+            best[item] = item_score[item]
     hyper = 0
-    for width in range(2, n + 1):
+    for width in range(2, len(forest.level_offset) - 1):
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
             edges = range(forest.edge_offset[g], forest.edge_offset[g + 1])
             if len(hyper_score) == 0:
@@ -112,11 +114,12 @@ def best_derivations(forest, n, scores, best, back):
                         if value > best[item]:
                             best[item] = value
                             back[item] = e
-        spans = spans_of_width(width, n)
-        for item in range(
-            forest.item_offset[spans.start], forest.item_offset[spans.stop]
-        ):
-            best[item] += item_score[item]
+        for row in range(n_rows):
+            spans = spans_of_row(forest, row, width)
+            for item in range(
+                forest.item_offset[spans.start], forest.item_offset[spans.stop]
+            ):
+                best[item] += item_score[item]
 
 
 @njit(nogil=True, cache=True)
@@ -149,6 +152,44 @@ def follow(left, right, root, nodes, parent):
 
 
 @njit(nogil=True, cache=True)
+def follow_rows(forest, root, best, back, items, parent, found):
+    """List the best tree of each sentence.
+
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentences.
+    root : ndarray of float64, shape (n_nonterminals,)
+        Score of each nonterminal at the root.
+    best, back : ndarray
+        As :func:`best_derivations` fills them.
+    items, parent : ndarray of int32, shape (n_nodes,)
+        Filled with the 2n - 1 nodes of each sentence, in preorder.
+    found : ndarray of bool, shape (n_rows,)
+        Filled: whether the sentence has a tree with a score above -inf.
+    """
+    left = np.full(len(back), -1, dtype=np.int32)
+    right = np.full(len(back), -1, dtype=np.int32)
+    for item in range(len(back)):
+        if back[item] >= 0:
+            left[item] = forest.edge_left[back[item]]
+            right[item] = forest.edge_right[back[item]]
+    first = 0
+    for row in range(len(found)):
+        last = first + 2 * forest.n_words[row] - 1
+        whole = forest.row_span[row + 1] - 1
+        largest, top = -math.inf, -1
+        for item in range(forest.item_offset[whole], forest.item_offset[whole + 1]):
+            value = best[item] + root[forest.item_label[item]]
+            if value > largest:
+                largest, top = value, item
+        found[row] = top >= 0
+        if top >= 0:
+            follow(left, right, top, items[first:last], parent[first:last])
+        first = last
+
+
+@njit(nogil=True, cache=True)
 def viterbi(forest, n, tensors, best):
     """Fill the probability of the best derivation of each item and state.
 
@@ -168,7 +209,7 @@ def viterbi(forest, n, tensors, best):
     rule_offset, binary = tensors.rule_offset, tensors.binary
     top = np.empty(tensors.largest)
     for width in range(2, n + 1):
-        set_references(forest, width, n, exponent)
+        set_references(forest, width, exponent)
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
             top[:] = 0.0
             size = 0
@@ -192,7 +233,7 @@ def viterbi(forest, n, tensors, best):
                         largest = max(largest, binary[at + s] * top[s])
                     vectors[h] = largest
                     at += size
-        for span in spans_of_width(width, n):
+        for span in spans_of_row(forest, 0, width):
             if rescale_span(forest, span, best) == 0.0:
                 exponent[span] = 0
 

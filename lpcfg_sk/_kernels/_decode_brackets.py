@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import best_splits, span_count, span_index
-from lpcfg_sk._kernels._shared import set_row
+from lpcfg_sk._kernels._shared import HELPER, set_row
 
 
 class BracketChains(NamedTuple):
@@ -32,12 +32,14 @@ class BracketChains(NamedTuple):
 
 
 class Brackets(NamedTuple):
-    """Weights of the brackets of one sentence.
+    """Weights of the brackets of sentences.
 
     Attributes
     ----------
-    n : int
-        Number of words.
+    n_words : ndarray of int64, shape (n_rows,)
+        Number of words of each sentence.
+    row_span : ndarray of int64, shape (n_rows + 1,)
+        Sentence r has the spans ``row_span[r]:row_span[r + 1]``.
     offset : ndarray of int64, shape (n_spans + 1,)
         Span s has the brackets ``offset[s]:offset[s + 1]``.
     bracket : ndarray of int32
@@ -46,11 +48,12 @@ class Brackets(NamedTuple):
         Marginal P(X, i, j).
     depth : ndarray of float64
         Mean depth within the unary chains that hold the bracket.
-    tag_weight : ndarray of float64, shape (n, n_tags)
+    tag_weight : ndarray of float64, shape (n_tokens, n_tags)
         Marginals of the tags of each word.
     """
 
-    n: int
+    n_words: np.ndarray
+    row_span: np.ndarray
     offset: np.ndarray
     bracket: np.ndarray
     weight: np.ndarray
@@ -59,13 +62,13 @@ class Brackets(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def collect_brackets(n, item_offset, item_label, weight, chains, offset):
+def collect_brackets(is_word, item_offset, item_label, weight, chains, offset):
     """Add up the weights of items that stand for the same bracket.
 
     Parameters
     ----------
-    n : int
-        Number of words.
+    is_word : ndarray of bool, shape (n_spans,)
+        Which spans are single words.
     item_offset : ndarray of int64, shape (n_spans + 1,)
         Span s has the items ``item_offset[s]:item_offset[s + 1]``.
     item_label : ndarray of int32, shape (n_items,)
@@ -84,23 +87,24 @@ def collect_brackets(n, item_offset, item_label, weight, chains, offset):
     """
     leaf_offset, wide_offset = chains.leaf_offset, chains.wide_offset
     n_brackets = chains.n_brackets
-    n_spans = span_count(n)
+    n_spans = len(is_word)
     total = np.zeros(n_brackets)
     depth = np.zeros(n_brackets)
     seen = np.zeros(n_brackets, dtype=np.int64)
     places = 0
-    for item in range(len(item_label)):
-        a = item_label[item]
-        chain_offset = leaf_offset if item < item_offset[n] else wide_offset
-        places += chain_offset[a + 1] - chain_offset[a]
+    for span in range(n_spans):
+        chain_offset = leaf_offset if is_word[span] else wide_offset
+        for item in range(item_offset[span], item_offset[span + 1]):
+            a = item_label[item]
+            places += chain_offset[a + 1] - chain_offset[a]
     bracket = np.empty(places, dtype=np.int32)
     value = np.empty(places)
     order = np.empty(places)
     count = 0
     for span in range(n_spans):
         offset[span] = count
-        chain_offset = leaf_offset if span < n else wide_offset
-        chain = chains.leaf_bracket if span < n else chains.wide_bracket
+        chain_offset = leaf_offset if is_word[span] else wide_offset
+        chain = chains.leaf_bracket if is_word[span] else chains.wide_bracket
         for item in range(item_offset[span], item_offset[span + 1]):
             first = chain_offset[item_label[item]]
             for q in range(first, chain_offset[item_label[item] + 1]):
@@ -122,7 +126,35 @@ def collect_brackets(n, item_offset, item_label, weight, chains, offset):
 
 
 @njit(nogil=True, cache=True)
-def bracket_tree(brackets, penalty, tag, nodes):
+def bracket_trees(brackets, penalty, tag, nodes, node_offsets):
+    """Build the tree of each sentence, see :func:`bracket_tree`.
+
+    Parameters
+    ----------
+    brackets : Brackets
+        Weights of the brackets.
+    penalty : float
+        Subtracted from each weight.
+    tag : ndarray of int32, shape (n_tokens,)
+        Label of each word.
+    nodes : ndarray of int32, shape (n_places, 5)
+        Filled with the trees, one after the other.
+    node_offsets : ndarray of int64, shape (n_rows + 1,)
+        Filled: tree r has the nodes ``node_offsets[r]:node_offsets[r + 1]``.
+    """
+    token = 0
+    node_offsets[0] = 0
+    for row in range(len(brackets.n_words)):
+        n = brackets.n_words[row]
+        first = node_offsets[row]
+        tags = tag[token : token + n]
+        count = bracket_tree(brackets, row, penalty, tags, nodes[first:])
+        node_offsets[row + 1] = first + count
+        token += n
+
+
+@njit(**HELPER)
+def bracket_tree(brackets, row, penalty, tag, nodes):
     """Build the tree that maximises the sum of ``weight - penalty`` over its brackets.
 
     Spans of a tree do not cross; there is no other constraint. A sentence of several
@@ -133,6 +165,8 @@ def bracket_tree(brackets, penalty, tag, nodes):
     ----------
     brackets : Brackets
         Weights of the brackets.
+    row : int
+        Which sentence.
     penalty : float
         Subtracted from each weight.
     tag : ndarray of int32, shape (n,)
@@ -146,9 +180,11 @@ def bracket_tree(brackets, penalty, tag, nodes):
     int
         Number of nodes.
     """
-    n, offset, bracket = brackets.n, brackets.offset, brackets.bracket
+    n, bracket = brackets.n_words[row], brackets.bracket
     value, depth = brackets.weight, brackets.depth
     n_spans = span_count(n)
+    base = brackets.row_span[row]
+    offset = brackets.offset[base : base + n_spans + 1]
     gain = np.zeros(n_spans)
     for span in range(n_spans):
         for q in range(offset[span], offset[span + 1]):

@@ -8,7 +8,6 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.metaestimators import _BaseComposition
 
 from lpcfg_sk._base import ParserMixin
-from lpcfg_sk._kernels._chart_spans import span_count
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._pipeline import make_parser
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, fit_context
@@ -23,8 +22,9 @@ from lpcfg_sk.parsing import (
     Parser,
     assemble,
     bracket_frame,
-    bracket_tree,
+    bracket_trees,
     flat_brackets,
+    map_row_ranges,
     map_sentences,
     parse_every_row,
 )
@@ -264,10 +264,19 @@ class VotingParser(ParserMixin, _BaseComposition):
                 brackets, left_out = ballot.count(row)
                 if brackets is None:
                     return ballot.flat_tree(row), left_out
-                nodes = bracket_tree(ballot.table, brackets, self.bracket_penalty)
+                (nodes,) = bracket_trees(ballot.table, brackets, self.bracket_penalty)
                 return nodes, left_out
 
-            rows = map_sentences(tree, treebank, n_jobs=n_jobs)
+            def trees_of(begin, end):
+                brackets, voted = ballot.count_rows(begin, end)
+                if brackets is None:
+                    return [tree(row) for row in range(begin, end)]
+                nodes = bracket_trees(ballot.table, brackets, self.bracket_penalty)
+                rows = zip(range(begin, end), nodes, voted, strict=True)
+                # Rows on which a member did not vote at once are counted alone.
+                return [(x, []) if every else tree(row) for row, x, every in rows]
+
+            rows = map_row_ranges(trees_of, treebank, n_jobs=n_jobs)
             names = (*ballot.table.names, *ballot.table.tag_names)
             nodes = [nodes for nodes, _ in rows]
             trees = assemble(treebank.unparsed(), names, nodes, binarized=False)
@@ -361,6 +370,28 @@ class _Ballot:
             self.unfit.add(row)
             return None
 
+    def count_rows(self, begin, end):
+        """Count the votes on a range of rows, all rows together.
+
+        Returns
+        -------
+        brackets : Brackets or None
+            Weighted mean of the brackets; None where charts are not pruned.
+        voted : ndarray of bool
+            Rows on which all members voted; the brackets of others are not complete.
+        """
+        parts, voted = [], np.ones(end - begin, dtype=bool)
+        for group, group_charts in self.groups:
+            if not group_charts[0].model.pruner.threshold:
+                return None, None
+            pruned = group_charts[0].pruned_rows(begin, end)
+            members = zip(group.numbers, group.parsers, group_charts, strict=True)
+            for number, parser, charts in members:
+                brackets, found = parser.brackets_of_rows(charts, begin, end, pruned)
+                parts.append((number, brackets))
+                voted &= found
+        return self._mean(sorted(parts, key=lambda part: part[0])), voted
+
     def flat_tree(self, row):
         """Nodes of a flat tree for a sentence that no member parses."""
         group, charts = self.groups[0]
@@ -372,10 +403,10 @@ class _Ballot:
 
     def _mean(self, parts):
         total = sum(self.shares[number] for number, _ in parts)
-        n = parts[0][1].n
-        n_spans = span_count(n)
+        n_words, row_span = parts[0][1][:2]
+        n_spans = row_span[-1]
         n_brackets = len(self.table.names)
-        tag_weight = np.zeros((n, len(self.table.tag_names)))
+        tag_weight = np.zeros((n_words.sum(), len(self.table.tag_names)))
         keys, weights, depths = [], [], []
         for number, part in parts:
             share = self.shares[number] / total
@@ -397,7 +428,8 @@ class _Ballot:
         )
         span, bracket = np.divmod(key, max(n_brackets, 1))
         return Brackets(
-            n,
+            n_words,
+            row_span,
             np.searchsorted(span, np.arange(n_spans + 1)).astype(np.int64),
             bracket.astype(np.int32),
             mean,

@@ -4,7 +4,7 @@ from lpcfg_sk.parsing._bracket_marginals import (
     Brackets,
     BracketTable,
     bracket_frame,
-    bracket_tree,
+    bracket_trees,
     flat_brackets,
 )
 from lpcfg_sk.parsing._chart_parser import BRACKET_PENALTY, ChartParser, assemble
@@ -13,6 +13,7 @@ from lpcfg_sk.parsing._parser import Parser
 from lpcfg_sk.parsing._sentences import (
     chart_log_probs,
     chart_marginals,
+    map_row_ranges,
     map_sentences,
     marginals,
     sentence_log_prob,
@@ -29,10 +30,11 @@ _shared = (
     ChartParser,
     assemble,
     bracket_frame,
-    bracket_tree,
+    bracket_trees,
     chart_log_probs,
     chart_marginals,
     flat_brackets,
+    map_row_ranges,
     map_sentences,
     parse_every_row,
 )

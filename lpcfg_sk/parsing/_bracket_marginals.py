@@ -8,7 +8,7 @@ import pandas as pd
 from lpcfg_sk._kernels import _decode_brackets as kernel
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._decode_brackets import BracketChains, Brackets
-from lpcfg_sk._ragged import offsets
+from lpcfg_sk._ragged import offsets, ragged_indices
 from lpcfg_sk.treebank import decode_table
 
 #: Root of a flat tree whose grammar has bare words alone, as in `unbinarize`.
@@ -93,16 +93,14 @@ def _ragged(lists):
     return offsets([len(items) for items in lists]), values
 
 
-def bracket_marginals(table, n, item_offset, item_label, posterior):
+def bracket_marginals(table, n_words, row_span, item_offset, item_label, posterior):
     """Turn posteriors of items into posteriors of original brackets.
 
     Parameters
     ----------
     table : BracketTable
         Brackets of the nonterminals.
-    n : int
-        Number of words.
-    item_offset, item_label : ndarray
+    n_words, row_span, item_offset, item_label : ndarray
         Items of each span, see :class:`lpcfg_sk._kernels._chart_forest.Forest`.
     posterior : ndarray of float64
         Posterior of each item. Those of signed models count by their magnitude,
@@ -112,22 +110,28 @@ def bracket_marginals(table, n, item_offset, item_label, posterior):
     -------
     Brackets
     """
+    n_items = np.diff(item_offset[row_span])
     weight = np.abs(posterior)
-    weight *= (2 * n - 1) / weight.sum()
+    row = np.repeat(np.arange(len(n_words)), n_items)
+    total = np.bincount(row, weight, minlength=len(n_words))
+    weight *= np.repeat((2 * n_words - 1) / np.where(total > 0.0, total, 1.0), n_items)
+    words = ragged_indices(row_span[:-1], n_words)
+    is_word = np.zeros(len(item_offset) - 1, dtype=np.bool_)
+    is_word[words] = True
     offset = np.zeros(len(item_offset), dtype=np.int64)
     bracket, value, depth = kernel.collect_brackets(
-        n, item_offset, item_label, weight, table.chains, offset
+        is_word, item_offset, item_label, weight, table.chains, offset
     )
-    n_leaves = item_offset[n]
-    tag_weight = np.zeros((n, len(table.tag_names)))
-    word = np.repeat(np.arange(n), np.diff(item_offset[: n + 1]))
-    tag = table.tag[item_label[:n_leaves]]
-    np.add.at(tag_weight, (word, tag), weight[:n_leaves])
-    return Brackets(n, offset, bracket, value, depth, tag_weight)
+    n_tags = item_offset[words + 1] - item_offset[words]
+    tags = ragged_indices(item_offset[words], n_tags)
+    tag_weight = np.zeros((len(words), len(table.tag_names)))
+    place = (np.repeat(np.arange(len(words)), n_tags), table.tag[item_label[tags]])
+    np.add.at(tag_weight, place, weight[tags])
+    return Brackets(n_words, row_span, offset, bracket, value, depth, tag_weight)
 
 
-def bracket_tree(table, brackets, penalty):
-    """Build the tree that maximises Σ (P(X, i, j) − λ) over its brackets.
+def bracket_trees(table, brackets, penalty):
+    """Build the trees that maximise Σ (P(X, i, j) − λ) over their brackets.
 
     Parameters
     ----------
@@ -140,13 +144,17 @@ def bracket_tree(table, brackets, penalty):
 
     Returns
     -------
-    label, parent, start, stop : ndarray of int32
-        Nodes in preorder; tags are numbered after the brackets.
+    list of ndarray of int32, shape (4, n_nodes)
+        Label, parent, start and stop of the nodes of each sentence, in preorder; tags
+        are numbered after the brackets.
     """
-    nodes = np.empty((len(brackets.bracket) + brackets.n + 1, 5), dtype=np.int32)
+    n_rows = len(brackets.n_words)
+    n_places = len(brackets.bracket) + len(brackets.tag_weight) + n_rows
+    nodes = np.empty((n_places, 5), dtype=np.int32)
     tag = np.argmax(brackets.tag_weight, axis=1) + len(table.names)
-    count = kernel.bracket_tree(brackets, penalty, tag.astype(np.int32), nodes)
-    return nodes[:count, :4].T
+    node_offsets = np.zeros(n_rows + 1, dtype=np.int64)
+    kernel.bracket_trees(brackets, penalty, tag.astype(np.int32), nodes, node_offsets)
+    return np.split(nodes[: node_offsets[-1], :4].T, node_offsets[1:-1], axis=1)
 
 
 def flat_brackets(table, root, wide, leaves):
@@ -192,7 +200,7 @@ def bracket_frame(table, brackets):
     table : BracketTable
         Names of brackets and tags.
     brackets : Brackets or None
-        Marginals; None gives a frame without rows.
+        Marginals of one sentence; None gives a frame without rows.
 
     Returns
     -------
@@ -203,8 +211,9 @@ def bracket_frame(table, brackets):
     if brackets is None:
         empty, none = np.zeros(0), np.zeros(0, dtype=np.int32)
         tags = np.zeros((0, len(table.tag_names)))
-        brackets = Brackets(0, np.zeros(1, dtype=np.int64), none, empty, empty, tags)
-    start, end = span_bounds(brackets.n)
+        ends = np.zeros((3, 1), dtype=np.int64)
+        brackets = Brackets(*ends, none, empty, empty, tags)
+    start, end = span_bounds(int(brackets.n_words[0]))
     span = np.repeat(np.arange(len(start)), np.diff(brackets.offset))
     # The second of two equal labels in a chain adds to the first.
     first = {}

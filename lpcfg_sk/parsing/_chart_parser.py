@@ -13,13 +13,18 @@ from lpcfg_sk.parsing._bracket_marginals import (
     BracketTable,
     bracket_frame,
     bracket_marginals,
-    bracket_tree,
+    bracket_trees,
     flat_brackets,
 )
 from lpcfg_sk.parsing._charts import ChartModel
-from lpcfg_sk.parsing._decoders import TREE_DECODERS, kbest_items
+from lpcfg_sk.parsing._decoders import (
+    TREE_DECODERS,
+    best_trees,
+    kbest_items,
+    max_marginal_scores,
+)
 from lpcfg_sk.parsing._pruning import ChartPruner
-from lpcfg_sk.parsing._sentences import SentenceCharts, map_sentences
+from lpcfg_sk.parsing._sentences import SentenceCharts, map_row_ranges, map_sentences
 from lpcfg_sk.parsing._tags import TagBackoff
 from lpcfg_sk.treebank import BARE, encode_label, unbinarize
 
@@ -192,7 +197,7 @@ class ChartParser:
         treebank : Treebank
             Sentences; their trees are ignored.
         pruned : list of PrunedChart, default=None
-            Result of :meth:`prune`, where the sentences are parsed repeatedly.
+            Result of :meth:`pruned_charts`, where the sentences are parsed repeatedly.
         n_jobs : int, default=None
             Number of threads.
 
@@ -204,13 +209,16 @@ class ChartParser:
             Rows without a parse, which have a flat tree.
         """
         charts = self.charts(treebank, quick=self.decoder in ("mbr", "max-marginal"))
-        parse = self._brackets_of_row if self.decoder == "mbr" else self._items_of_row
-        known = [None] * len(charts.treebank) if pruned is None else pruned
-        rows = map_sentences(
-            lambda row: parse(charts, row, pruned=known[row]),
-            charts.treebank,
-            n_jobs=n_jobs,
-        )
+        if pruned is None:
+            rows = map_row_ranges(
+                lambda *rows: self._parse(charts, *rows), charts.treebank, n_jobs=n_jobs
+            )
+        else:
+            rows = map_sentences(
+                lambda row: self._alone(charts, row, pruned=pruned[row]),
+                charts.treebank,
+                n_jobs=n_jobs,
+            )
         failed = [row for row, (_, ok) in enumerate(rows) if not ok]
         nodes = [nodes for nodes, _ in rows]
         if self.decoder == "mbr":
@@ -273,6 +281,71 @@ class ChartParser:
             return self._names
         return [BARE if name is None else encode_label([name]) for name in self._names]
 
+    def _parse(self, charts, begin, end):
+        """Return the nodes of each row, and whether it has a parse.
+
+        All rows are parsed together, one step of compiled code after the other. Where
+        that finds no tree, for one reason or another, the row is tried alone.
+        """
+        mbr = self.decoder == "mbr"
+        trees = [None] * (end - begin)
+        if charts.quick and self.model.pruner.threshold:
+            connected = not (mbr and self.prunes_itself)
+            pruned = charts.pruned_rows(begin, end, connected=connected)
+            if mbr:
+                brackets, found = self.brackets_of_rows(charts, begin, end, pruned)
+                nodes = bracket_trees(self.brackets, brackets, self.bracket_penalty)
+            else:
+                nodes, found = self._items_of_rows(charts, begin, end, pruned)
+            trees = [x if ok else None for x, ok in zip(nodes, found, strict=True)]
+        rows = enumerate(trees, begin)
+        return [self._alone(charts, row) if x is None else (x, True) for row, x in rows]
+
+    def _alone(self, charts, row, *, pruned=None):
+        """Return the nodes of one row, and whether it has a parse."""
+        if self.decoder == "mbr":
+            return self._brackets_of_row(charts, row, pruned=pruned)
+        return self._items_of_row(charts, row, pruned=pruned)
+
+    def brackets_of_rows(self, charts, begin, end, pruned):
+        """Marginals of the original brackets of a range of rows.
+
+        Parameters
+        ----------
+        charts : SentenceCharts
+            Charts of :meth:`charts`, with `quick`.
+        begin, end : int
+            The rows.
+        pruned : PrunedRows
+            Their pruned charts.
+
+        Returns
+        -------
+        brackets : Brackets
+            Marginals; none in rows that were not found.
+        found : ndarray of bool
+            Rows with a parse. Others may have one, see :meth:`bracket_marginals`.
+        """
+        if self.prunes_itself:
+            live, found = pruned.live, pruned.live.total > 0.0
+            items = (live.row_span, live.offset, live.label, live.posterior)
+        else:
+            forest = pruned.forest
+            posterior, found = charts.posteriors(begin, end, pruned)
+            items = (forest.row_span, forest.item_offset, forest.item_label, posterior)
+        brackets = bracket_marginals(self.brackets, pruned.n_words, *items)
+        tags = charts.tags[slice(*charts.treebank.token_offsets[[begin, end]])]
+        return self._tagged(brackets, tags), found
+
+    def _items_of_rows(self, charts, begin, end, pruned):
+        forest = pruned.forest
+        posterior, usable = charts.posteriors(begin, end, pruned)
+        scores = max_marginal_scores(self.model, forest, posterior)
+        items, parent, found = best_trees(forest, scores)
+        nodes = item_nodes(forest, items, parent)
+        ends = np.cumsum(2 * pruned.n_words - 1)[:-1]
+        return np.split(nodes, ends, axis=1), found & usable
+
     def _items_of_row(self, charts, row, *, pruned=None):
         chart = charts.chart(row, pruned=pruned)
         tree = None
@@ -282,13 +355,14 @@ class ChartParser:
             nodes = flat_brackets(self.brackets, *charts.last_resort(row))
             nodes[0] += len(self.labels)
             return nodes, False
-        return item_nodes(chart, *tree), True
+        return item_nodes(chart.forest, *tree), True
 
     def _brackets_of_row(self, charts, row, *, pruned=None):
         brackets = self.bracket_marginals(charts, row, pruned=pruned)
         if brackets is None:
             return flat_brackets(self.brackets, *charts.last_resort(row)), False
-        return bracket_tree(self.brackets, brackets, self.bracket_penalty), True
+        (nodes,) = bracket_trees(self.brackets, brackets, self.bracket_penalty)
+        return nodes, True
 
     def bracket_marginals(self, charts, row, *, pruned=None):
         """Marginals of the original brackets of a row.
@@ -311,15 +385,18 @@ class ChartParser:
         if charts.quick and self.prunes_itself:
             live = charts.live_items(row) if pruned is None else pruned.live
             if live is not None:
-                items = (live.offset, live.label, live.posterior)
-                brackets = bracket_marginals(self.brackets, int(end - begin), *items)
+                n_words = np.array([end - begin])
+                items = (live.row_span, live.offset, live.label, live.posterior)
+                brackets = bracket_marginals(self.brackets, n_words, *items)
                 return self._tagged(brackets, charts.tags[begin:end])
         chart = charts.chart(row, pruned=pruned)
         if chart is None or not chart.usable:
             return None
         forest = chart.forest
         items = (forest.item_offset, forest.item_label, chart.posterior)
-        brackets = bracket_marginals(self.brackets, chart.n, *items)
+        brackets = bracket_marginals(
+            self.brackets, forest.n_words, forest.row_span, *items
+        )
         return self._tagged(brackets, charts.tags[begin:end])
 
     def _tagged(self, brackets, tags):
@@ -385,7 +462,7 @@ class ChartParser:
                 return [], []
             scores, items, parents = kbest_items(self.model, chart, k)
             trees = zip(items, parents, strict=True)
-            return scores.tolist(), [item_nodes(chart, *tree) for tree in trees]
+            return scores.tolist(), [item_nodes(chart.forest, *tree) for tree in trees]
 
         rows = charts.map_rows(parses, n_jobs=n_jobs)
         counts = [len(scores) for scores, _ in rows]
@@ -424,11 +501,25 @@ def choose_decoder(signed, decoder):
     return decoder
 
 
-def item_nodes(chart, items, parent):
-    """Nodes of a binary tree of a chart."""
-    start, stop = span_bounds(chart.n)
-    span = chart.forest.item_span[items]
-    label = chart.forest.item_label[items]
+def item_nodes(forest, items, parent):
+    """Nodes of the binary trees of sentences.
+
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentences.
+    items, parent : ndarray of int32, shape (n_nodes,)
+        Items of each tree, and the places of their parents.
+
+    Returns
+    -------
+    ndarray of int32, shape (4, n_nodes)
+        Label, parent, start and stop.
+    """
+    bounds = [span_bounds(n) for n in forest.n_words.tolist()]
+    start, stop = np.concatenate(bounds, axis=1)
+    span = forest.item_span[items]
+    label = forest.item_label[items]
     return np.array([label, parent, start[span], stop[span]], dtype=np.int32)
 
 

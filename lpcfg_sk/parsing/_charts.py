@@ -190,35 +190,24 @@ class ChartModel:
         Chart
         """
         n, forest = pruned.n, pruned.forest
-        offset = offsets(self.n_states[forest.item_label])
-        n_bytes = sum(array.nbytes for array in forest) + 24 * offset[-1]
-        self.pruner.check_memory(n_bytes, n, name)
-        words = np.where(pruned.as_unknown, np.int32(-1), words)
-        tokens = pruned.tokens._replace(word=words)
-        alpha = ItemVectors(
-            offset,
-            np.zeros(offset[-1], dtype=self.dtype),
-            np.zeros(len(forest.item_offset) - 1, dtype=np.int32),
-        )
-        kernel.fill_leaves(forest, tokens, self.lexicon, alpha)
-        kernel.inside(forest, n, self.tensors, alpha)
-        roots = np.zeros(offset[-1], dtype=self.dtype)
-        total = 0.0
-        for item in range(*forest.item_offset[-2:]):
-            begin = self.root_offset[forest.item_label[item]]
-            if begin >= 0:
-                own = slice(offset[item], offset[item + 1])
-                roots[own] = self.root[begin : begin + own.stop - own.start]
-                total += float(alpha.values[own] @ roots[own])
-        beta = roots.copy()
-        marginal = np.zeros(len(forest.item_label))
+        self.pruner.check_memory(self._bytes(forest), n, name)
+        tokens = self._tokens(pruned, words)
+        alpha, roots, total = self._inside(forest, tokens)
         chart = Chart(
-            n, forest, offset, alpha.values, beta, alpha.exponent, total, marginal, True
+            n,
+            forest,
+            alpha.offset,
+            alpha.values,
+            roots.copy(),
+            alpha.exponent,
+            float(total[0]),
+            np.zeros(len(forest.item_label)),
+            True,
         )
         if not outside and self._is_far_from_underflow(chart):
             return chart
-        kernel.outside(forest, n, self.tensors, alpha, beta)
-        kernel.marginals(alpha, beta, marginal)
+        kernel.outside(forest, self.tensors, alpha, chart.outside)
+        kernel.marginals(alpha, chart.outside, chart.marginal)
         if lost_nothing(chart):
             return chart
         chart = chart._replace(in_range=False)
@@ -227,6 +216,65 @@ class ChartModel:
         leaves = alpha._replace(values=np.zeros_like(alpha.values))
         kernel.fill_leaves(forest, tokens, self.lexicon, leaves)
         return in_logarithms(chart, self.tensors, leaves, roots)
+
+    def posteriors(self, pruned, words):
+        """Return the posteriors of the items of several sentences.
+
+        Parameters
+        ----------
+        pruned : PrunedRows
+            Items.
+        words : ndarray of int32
+            As in :meth:`inside_outside`.
+
+        Returns
+        -------
+        posterior : ndarray of float64, shape (n_items,)
+            Marginals divided by the values of the sentences; 0 in sentences that are
+            not `usable`.
+        usable : ndarray of bool, shape (n_rows,)
+            Sentences with a tree whose values are in range.
+        """
+        forest = pruned.forest
+        posterior = np.zeros(len(forest.item_label))
+        if self._bytes(forest) > self.pruner.max_memory or not len(posterior):
+            return posterior, np.zeros(len(pruned.found), dtype=bool)
+        alpha, beta, total = self._inside(forest, self._tokens(pruned, words))
+        kernel.outside(forest, self.tensors, alpha, beta)
+        kernel.marginals(alpha, beta, posterior)
+        rows = forest.item_offset[forest.row_span]
+        largest = _largest_of_pieces(beta, alpha.offset[rows])
+        usable = pruned.found & is_in_range(largest, total, beta.dtype)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            posterior /= np.repeat(total, np.diff(rows))
+        finite = np.append(0, np.cumsum(np.isfinite(posterior)))[rows]
+        usable &= np.diff(finite) == np.diff(rows)
+        posterior[~np.repeat(usable, np.diff(rows))] = 0.0
+        return posterior, usable
+
+    def _bytes(self, forest):
+        n_values = int(self.n_states[forest.item_label].sum())
+        return sum(array.nbytes for array in forest) + 24 * n_values
+
+    def _tokens(self, pruned, words):
+        """Return the sentences in words of the model."""
+        words = np.where(pruned.as_unknown, np.int32(-1), words)
+        return pruned.tokens._replace(word=words)
+
+    def _inside(self, forest, tokens):
+        """Return the inside vectors, the root vectors, and the sentences' values."""
+        offset = offsets(self.n_states[forest.item_label])
+        alpha = ItemVectors(
+            offset,
+            np.zeros(offset[-1], dtype=self.dtype),
+            np.zeros(len(forest.item_offset) - 1, dtype=np.int32),
+        )
+        kernel.fill_leaves(forest, tokens, self.lexicon, alpha)
+        kernel.inside(forest, self.tensors, alpha)
+        roots = np.zeros(offset[-1], dtype=self.dtype)
+        total = np.zeros(len(forest.n_words))
+        kernel.fill_roots(forest, self.root_offset, self.root, alpha, roots, total)
+        return alpha, roots, total
 
     @cached_property
     def _smallest(self):
@@ -264,9 +312,22 @@ def lost_nothing(chart):
     chart : Chart
         Inside and outside vectors of a sentence.
     """
-    largest = 2.0 ** (-_HARMLESS * np.finfo(chart.outside.dtype).minexp)
-    outside = np.abs(chart.outside).max(initial=0.0)
-    return bool(outside <= largest * abs(chart.total)) and chart.total != 0.0
+    largest = np.abs(chart.outside).max(initial=0.0)
+    return bool(is_in_range(largest, chart.total, chart.outside.dtype))
+
+
+def is_in_range(largest, total, dtype):
+    """Whether sentences lost nothing, by their largest outside values and totals."""
+    most = 2.0 ** (-_HARMLESS * np.finfo(dtype).minexp)
+    return (largest <= most * np.abs(total)) & (total != 0.0)
+
+
+def _largest_of_pieces(values, begin):
+    """Return the largest magnitude of ``values[begin[r]:begin[r + 1]]``, 0 for none."""
+    largest = np.zeros(len(begin) - 1)
+    some = begin[1:] > begin[:-1]
+    largest[some] = np.maximum.reduceat(np.abs(values), begin[:-1][some])
+    return largest
 
 
 def in_logarithms(chart, tensors, leaves, roots):

@@ -35,15 +35,34 @@ def max_marginal(model, chart):
     negative marginals and totals: they are divided by the signed total, and their
     magnitudes count.
     """
-    has_rule = model.tensors.rule_offset[chart.forest.app_rule] >= 0
-    scores = TreeScores(
-        item=np.abs(chart.posterior),
+    scores = max_marginal_scores(model, chart.forest, chart.posterior)
+    return best_tree(chart, scores)
+
+
+def max_marginal_scores(model, forest, posterior):
+    """Scores of :func:`max_marginal`.
+
+    Parameters
+    ----------
+    model : ChartModel
+        The grammar.
+    forest : Forest
+        Items of sentences.
+    posterior : ndarray of float64, shape (n_items,)
+        Their posteriors.
+
+    Returns
+    -------
+    TreeScores
+    """
+    has_rule = model.tensors.rule_offset[forest.app_rule] >= 0
+    return TreeScores(
+        item=np.abs(posterior),
         application=np.where(has_rule, 0.0, -np.inf),
         hyper_offset=_NO_OFFSETS,
         hyper=_NONE,
         root=np.where(model.root_offset >= 0, 0.0, -np.inf),
     )
-    return best_tree(chart, scores)
 
 
 def max_rule_product(model, chart):
@@ -193,11 +212,11 @@ def applications_by_item(forest):
     )
 
 
-def best_derivations(chart, scores):
+def best_derivations(forest, scores):
     """Return the best score of each item, and the edge that gives it."""
-    best = np.empty(len(chart.forest.item_label))
-    back = np.empty(len(chart.forest.item_label), dtype=np.int64)
-    kernel.best_derivations(chart.forest, chart.n, scores, best, back)
+    best = np.empty(len(forest.item_label))
+    back = np.empty(len(forest.item_label), dtype=np.int64)
+    kernel.best_derivations(forest, scores, best, back)
     return best, back
 
 
@@ -217,18 +236,33 @@ def best_tree(chart, scores):
         Items of the tree and their parents, in preorder; None where every tree
         scores -inf.
     """
-    forest, n = chart.forest, chart.n
-    best, back = best_derivations(chart, scores)
-    first, last = forest.item_offset[-2:]
-    totals = best[first:last] + scores.root[forest.item_label[first:last]]
-    if not len(totals) or not np.max(totals) > -np.inf:
-        return None
-    items, parent = np.empty((2, 2 * n - 1), dtype=np.int32)
-    # A leaf has the edge -1, which is the last one.
-    left = np.append(forest.edge_left, -1)[back]
-    right = np.append(forest.edge_right, -1)[back]
-    kernel.follow(left, right, first + int(np.argmax(totals)), items, parent)
-    return items, parent
+    items, parent, found = best_trees(chart.forest, scores)
+    return (items, parent) if found[0] else None
+
+
+def best_trees(forest, scores):
+    """Best tree of each sentence for scores that add up.
+
+    Parameters
+    ----------
+    forest : Forest
+        Forest of sentences.
+    scores : TreeScores
+        Scores of the parts of a tree.
+
+    Returns
+    -------
+    items, parent : ndarray of int32, shape (n_nodes,)
+        The 2n - 1 items of each tree and their parents, in preorder.
+    found : ndarray of bool, shape (n_rows,)
+        False where every tree scores -inf.
+    """
+    best, back = best_derivations(forest, scores)
+    n_nodes = int(np.sum(2 * forest.n_words - 1))
+    items, parent = np.zeros((2, n_nodes), dtype=np.int32)
+    found = np.zeros(len(forest.n_words), dtype=np.bool_)
+    kernel.follow_rows(forest, scores.root, best, back, items, parent, found)
+    return items, parent, found
 
 
 def kbest_items(model, chart, k):
@@ -253,7 +287,7 @@ def kbest_items(model, chart, k):
     """
     plain = model.tensors.largest == 1
     scores = pcfg_scores(model, chart) if plain else max_rule_scores(model, chart)
-    best, back = best_derivations(chart, scores)
+    best, back = best_derivations(chart.forest, scores)
     applications = applications_by_item(chart.forest)
     return k_best(chart.forest, chart.n, applications, scores, best, back, k)
 

@@ -11,20 +11,21 @@ from lpcfg_sk._kernels._chart_forest import (
     build_forest,
     fill_pair_slots,
 )
-from lpcfg_sk._kernels._chart_spans import span_count
 from lpcfg_sk._kernels._coarse_inside import (
     ROW,
-    CoarseChart,
     CoarseTables,
+    RightPlaces,
     RulesByChild,
     RulesByParent,
     TagLexicon,
     Tokens,
-    coarse_inside,
     fill_tags,
-    word_rules,
 )
-from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside, live_items
+from lpcfg_sk._kernels._coarse_rows import (
+    PruningGrammar,
+    Thresholds,
+    live_rows,
+)
 from lpcfg_sk._ragged import offsets, read_only
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.parsing._tags import (
@@ -70,6 +71,34 @@ class PrunedChart(NamedTuple):
     as_unknown: np.ndarray
     tokens: Tokens
     live: LiveItems
+
+
+class PrunedRows(NamedTuple):
+    """The live items of several sentences, as in :class:`PrunedChart`.
+
+    Attributes
+    ----------
+    n_words : ndarray of int64, shape (n_rows,)
+        Number of words of each sentence.
+    live : LiveItems
+        The items that reach the threshold, with their values.
+    forest : Forest or None
+        Items and their derivations, where they are needed.
+    as_unknown : ndarray of bool, shape (n_tokens,)
+        Words that are treated as unknown.
+    tokens : Tokens
+        The sentences, one after the other.
+    found : ndarray of bool, shape (n_rows,)
+        Sentences with live items, which make a tree if there is a forest. All others
+        need a lower threshold, or more memory than allowed, or have no parse.
+    """
+
+    n_words: np.ndarray
+    live: LiveItems
+    forest: Forest
+    as_unknown: np.ndarray
+    tokens: Tokens
+    found: np.ndarray
 
 
 class ChartPruner:
@@ -128,8 +157,6 @@ class ChartPruner:
         self.rules = rule_tables(arrays, weight)
         self.tables = coarse_tables(arrays, weight, root)
         n_labels = len(arrays.n_states)
-        n_rows = -(-len(self.tables.right_label) // ROW)
-        self._stride = ROW * max(n_rows, 1)
         self._root = np.zeros(n_labels)
         self._root[arrays.root_label] = root
         self.unknown_weight = unknown_weights(arrays)
@@ -146,7 +173,7 @@ class ChartPruner:
             tag_of_label[label] = self.tag_names.setdefault(tag, len(self.tag_names))
         any_word = np.bincount(arrays.lex_label, lexical, minlength=n_labels)
         self.tag_of_label = tag_of_label
-        self._lexicon = TagLexicon(
+        lexicon = TagLexicon(
             arrays.word_offset,
             arrays.lex_label,
             lexical,
@@ -154,6 +181,7 @@ class ChartPruner:
             any_word,
             tag_of_label,
         )
+        self._grammar = PruningGrammar(self.tables, lexicon, self._root)
 
     def encode_tags(self, treebank):
         """Translate the given tags of all tokens, -1 where there is none."""
@@ -181,9 +209,9 @@ class ChartPruner:
         PrunedChart
         """
         n = len(tokens.word)
-        leaf, as_unknown = self._leaves(tokens, name)
+        _, as_unknown = self._leaves(tokens, name)
         threshold = self.threshold if threshold is None else threshold
-        likely = live = self._live(leaf.copy(), threshold)
+        likely = live = self._live(tokens, threshold)
         while True:
             forest = None if live is None else self._forest(n, live, threshold, name)
             if forest is not None or threshold == 0.0:
@@ -191,18 +219,18 @@ class ChartPruner:
             # If no mass is left, the beam cut all trees, or there are none.
             lower = live is not None and threshold > _LOWEST
             threshold = threshold * _LOWER if lower else 0.0
-            live = self._live(leaf.copy(), threshold)
+            live = self._live(tokens, threshold)
             likely = live if likely is None else likely
         if live is None and self.threshold:
-            forest = self._any_forest(n, leaf, name)
+            forest = self._any_forest(n, tokens, name)
         return PrunedChart(n, forest, as_unknown, tokens, likely)
 
-    def _any_forest(self, n, leaf, name):
+    def _any_forest(self, n, tokens, name):
         """Connect all items that can be derived, whatever their values.
 
         The values of a sentence can be too small for single precision.
         """
-        live = self._live(leaf.copy(), 0.0, full=True)
+        live = self._live(tokens, 0.0, full=True)
         try:
             return None if live is None else self._forest(n, live, 0.0, name)
         except ChartMemoryError:
@@ -221,70 +249,90 @@ class ChartPruner:
         LiveItems or None
             None where the sentence has no parse.
         """
-        leaf, _ = self._leaves(tokens, name)
-        live = self._live(leaf.copy(), self.threshold)
-        return self._live(leaf, 0.0) if live is None else live
+        n = len(tokens.word)
+        self.check_memory(self._bytes(n), n, name)
+        live = self._live(tokens, self.threshold)
+        return self._live(tokens, 0.0) if live is None else live
 
-    def _live(self, leaf, threshold, *, full=None):
+    def _limits(self, threshold, full):
+        beam, floor = threshold * _BEAM, threshold * _FLOOR
+        return Thresholds(beam, floor, float(threshold), full)
+
+    def _live(self, tokens, threshold, *, full=None):
         """Return the items that reach the threshold, None where no mass is left."""
-        n, tables = len(leaf), self.tables
         full = self.threshold == 0.0 if full is None else full
-        chart = self._coarse_chart(leaf)
-        beam = threshold * _BEAM
-        rules = word_rules(tables, chart, full, beam)
-        count = coarse_inside(tables, rules, chart, full, beam)
-        root = self._root[tables.wide_label]
-        leaf_mass = np.zeros_like(leaf)
-        if n == 1:
-            leaf_mass[0] = leaf[0] * self._root
-            total = leaf_mass.sum()
-        else:
-            whole = slice(*chart.offset[-2:])
-            total = chart.value[whole] @ root[chart.label[whole]]
-        if not total > 0.0:
-            return None
-        outside = CoarseOutside(np.zeros(count), leaf_mass)
-        floor = total * threshold * _FLOOR
-        coarse_outside(tables, rules, chart, full, floor, root, outside)
-        return live_items(tables, chart, outside, total * threshold, total)
+        n_words = np.array([len(tokens.word)])
+        live, _ = self._live_rows(n_words, tokens, threshold, full)
+        return live if live.total[0] > 0.0 else None
 
-    def _coarse_chart(self, leaf):
-        """Return a chart over lexical values, with room for all items."""
-        n_spans, tables = span_count(len(leaf)), self.tables
-        n_places = n_spans * len(tables.wide_label)
-        return CoarseChart(
-            leaf,
-            exponent=np.zeros(n_spans, dtype=np.int32),
-            alive=np.zeros(n_spans, dtype=np.bool_),
-            offset=np.empty(n_spans + 1, dtype=np.int64),
-            label=np.empty(n_places, dtype=np.int32),
-            value=np.empty(n_places),
-            left_offset=np.empty(n_spans + 1, dtype=np.int64),
-            left_item=np.empty(n_spans * len(tables.left_label), dtype=np.int32),
-            rights=np.empty((n_spans, self._stride), dtype=np.float32),
-        )
+    def _live_rows(self, n_words, tokens, threshold, full):
+        """Return the items of sentences, and the words that are treated as unknown."""
+        skipped = self._bytes(n_words) > self.max_memory
+        as_unknown = np.zeros(len(tokens.word), dtype=np.bool_)
+        limits = self._limits(threshold, full)
+        args = (n_words, tokens, skipped, self._grammar, limits, as_unknown)
+        return live_rows(*args), as_unknown
 
     def _forest(self, n, live, threshold, name):
         """Connect the live items; None where they make no tree."""
-        smallest = live.total * threshold * _RULE_SHARE
-        fits, forest = build_forest(n, live, self.rules, smallest, self.max_memory)
-        if not fits:
+        n_words = np.array([n])
+        fits, forest = self._connected(n_words, live, threshold)
+        if not fits[0]:
             self.check_memory(self.max_memory + 1, n, name)
-        whole = forest.item_label[slice(*forest.item_offset[-2:])]
-        return forest if self._root[whole].any() else None
+        return forest if self._has_root(forest)[0] else None
+
+    def _connected(self, n_words, live, threshold):
+        smallest = threshold * _RULE_SHARE
+        return build_forest(n_words, live, self.rules, smallest, self.max_memory)
+
+    def _has_root(self, forest):
+        """Whether each sentence has an item that can be a root."""
+        whole = forest.row_span[1:] - 1
+        first, last = forest.item_offset[whole], forest.item_offset[whole + 1]
+        is_root = np.append(0, np.cumsum(self._root[forest.item_label] > 0.0))
+        return is_root[last] > is_root[first]
+
+    def rows(self, n_words, tokens, *, connected=True):
+        """Make the charts of several sentences.
+
+        Parameters
+        ----------
+        n_words : ndarray of int64, shape (n_rows,)
+            Number of words of each sentence.
+        tokens : Tokens
+            The sentences, one after the other.
+        connected : bool, default=True
+            Whether derivations are needed, and not only live items.
+
+        Returns
+        -------
+        PrunedRows
+        """
+        live, as_unknown = self._live_rows(n_words, tokens, self.threshold, False)
+        forest, found = None, live.total > 0.0
+        if connected:
+            _, forest = self._connected(n_words, live, self.threshold)
+            found = self._has_root(forest)
+        return PrunedRows(n_words, live, forest, as_unknown, tokens, found)
+
+    def _bytes(self, n):
+        """Return the bytes that sentences of n words take before items are known."""
+        tables = self.tables
+        stride = ROW * max(-(-len(tables.right_label) // ROW), 1)
+        per_span = 28 * len(tables.wide_label) + 8 * stride + 64
+        per_word = 16 * len(self._root) + 40 * len(tables.pi.prob)
+        return n * (n + 1) // 2 * per_span + n * per_word
 
     def _leaves(self, tokens, name="the sentence"):
-        n, tables = len(tokens.word), self.tables
-        per_span = 28 * len(tables.wide_label) + 8 * self._stride + 64
-        per_word = 16 * len(self._root) + 40 * len(tables.pi.prob)
-        self.check_memory(span_count(n) * per_span + n * per_word, n, name)
+        n = len(tokens.word)
+        self.check_memory(self._bytes(n), n, name)
         return self._lexical_values(tokens)
 
     def _lexical_values(self, tokens):
         n = len(tokens.word)
         leaf = np.zeros((n, len(self._root)))
         as_unknown = np.zeros(n, dtype=np.bool_)
-        fill_tags(tokens, self._lexicon, leaf, as_unknown)
+        fill_tags(tokens, self._grammar.lexicon, leaf, as_unknown)
         return leaf, as_unknown
 
     def flat_labels(self, tokens):
@@ -409,6 +457,8 @@ def coarse_tables(arrays, probabilities, root):
     place_left, place_right = place_left.astype(np.int32), place_right.astype(np.int32)
     ii = RulesByChild(*_sorted_by_key(place_left, len(left_label), place_right, a, p))
     up = RulesByParent(*_sorted_by_key(a, n_wide, place_left, place_right, p))
+    pairs = np.unique(np.stack([place_left, place_right]), axis=1)
+    columns = RightPlaces(*_sorted_by_key(pairs[0], len(left_label), pairs[1]))
     a, b, c, p = rules(is_tag[left] & is_wide[right])
     pi = RulesByChild(*_sorted_by_key(b, n_labels, wide[c], a, p))
     a, b, c, p = rules(is_wide[left] & is_tag[right])
@@ -417,4 +467,4 @@ def coarse_tables(arrays, probabilities, root):
     pp = RulesByChild(*_sorted_by_key(b, n_labels, c, a, p))
     prior = expected_label_frequencies(arrays, probabilities, root)
     labels = (wide_label, left_label, right_label)
-    return CoarseTables(*labels, ii, up, pi, ip, pp, prior[wide_label], prior)
+    return CoarseTables(*labels, ii, up, columns, pi, ip, pp, prior[wide_label], prior)

@@ -39,6 +39,24 @@ def map_sentences(func, treebank, *, n_jobs=None):
     def run(begin, end):
         return [func(row) for row in range(begin, end)]
 
+    return map_row_ranges(run, treebank, n_jobs=n_jobs)
+
+
+def map_row_ranges(run, treebank, *, n_jobs=None):
+    """Return what ``run(begin, end)`` lists for ranges of rows, in parallel threads.
+
+    Parameters
+    ----------
+    run : callable
+        Called with the first row and the one behind the last; returns one result per
+        row.
+    treebank, n_jobs
+        As in :func:`map_sentences`.
+
+    Returns
+    -------
+    list
+    """
     chunks = cut_by_work(treebank.lengths.astype(float) ** 3, _CHUNK_WORK)
     parts = map_chunks(run, chunks, n_jobs=n_jobs)
     return [result for part in parts for result in part]
@@ -120,9 +138,10 @@ class SentenceCharts:
             self._shares = tag_backoff.shares(self.treebank)
             self._other = tag_backoff.other
 
-    def _coarse(self, row):
-        """Return the tokens of a row in ids of the pruner."""
-        own = slice(*self.treebank.token_offsets[row : row + 2])
+    def _coarse(self, row, end=None):
+        """Return the tokens of a row, or of several, in ids of the pruner."""
+        end = row + 1 if end is None else end
+        own = slice(*self.treebank.token_offsets[[row, end]])
         any_word, unknown = self._shares
         return Tokens(
             self._coarse_words[own],
@@ -197,6 +216,17 @@ class SentenceCharts:
                     f"not fit; {what}. The first: {errors[min(errors)]}",
                     RuntimeWarning,
                 )
+
+    def pruned_rows(self, begin, end, *, connected=True):
+        """Return the pruned charts of a range of rows, see :meth:`ChartPruner.rows`."""
+        n_words = np.diff(self.treebank.token_offsets[begin : end + 1])
+        tokens = self._coarse(begin, end)
+        return self.model.pruner.rows(n_words, tokens, connected=connected)
+
+    def posteriors(self, begin, end, pruned):
+        """Return posteriors of the pruned charts, see :meth:`ChartModel.posteriors`."""
+        words = self._words[slice(*self.treebank.token_offsets[[begin, end]])]
+        return self.model.posteriors(pruned, words)
 
     def live_items(self, row):
         """Return the items of a row under the pruner, None without a parse."""

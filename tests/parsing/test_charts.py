@@ -6,6 +6,7 @@ from lpcfg_sk import LPCFG, Treebank
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._coarse_inside import Tokens, coarse_inside, word_rules
 from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside
+from lpcfg_sk._kernels._coarse_rows import coarse_chart
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.parsing._charts import ChartModel
 from lpcfg_sk.parsing._pruning import ChartPruner
@@ -268,7 +269,7 @@ def test_coarse_kernels_equal_dictionaries(seed, boolean):
         n_spans = n * (n + 1) // 2
         words = np.array([grammar.words.index(x) for x in sentence], dtype=np.int32)
         leaf, _ = pruner._leaves(untagged(words))
-        chart = pruner._coarse_chart(leaf)
+        chart = coarse_chart(leaf, tables)
         rules = word_rules(tables, chart, boolean, 0.0)
         count = coarse_inside(tables, rules, chart, boolean, 0.0)
         beta, leaf_mass = np.zeros(count), np.zeros_like(leaf)

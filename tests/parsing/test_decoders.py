@@ -8,7 +8,7 @@ from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk.parsing._bracket_marginals import (
     BracketTable,
     bracket_marginals,
-    bracket_tree,
+    bracket_trees,
 )
 from lpcfg_sk.parsing._decoders import (
     kbest_items,
@@ -106,10 +106,11 @@ def test_bracket_tree_equals_enumeration(seed, penalty, sentence):
     _, chart = filled(grammar, sentence)
     table = BracketTable.from_labels(grammar.nonterminals, binarized=False)
     forest = chart.forest
+    rows = (forest.n_words, forest.row_span)
     brackets = bracket_marginals(
-        table, n, forest.item_offset, forest.item_label, chart.posterior
+        table, *rows, forest.item_offset, forest.item_label, chart.posterior
     )
-    label, parent, start, stop = bracket_tree(table, brackets, penalty)
+    ((label, parent, start, stop),) = bracket_trees(table, brackets, penalty)
     is_tag = label >= len(table.names)
     assert is_tag.sum() == n and (parent < 0).sum() == 1
     phrases = zip(label[~is_tag], start[~is_tag], stop[~is_tag], strict=True)
@@ -127,7 +128,8 @@ def test_brackets_split_chains_and_skip_intermediate_labels():
     item_label = np.array([1, 3, 4, 3, 2, 0], dtype=np.int32)
     item_offset = np.array([0, 1, 3, 4, 5, 5, 6], dtype=np.int64)
     weight = np.array([1.0, 0.75, 0.25, 1.0, 1.0, 1.0])
-    brackets = bracket_marginals(table, 3, item_offset, item_label, weight)
+    rows = (np.array([3]), np.array([0, 6]))
+    brackets = bracket_marginals(table, *rows, item_offset, item_label, weight)
     spans = np.repeat(np.arange(6), np.diff(brackets.offset))
     got = {
         (int(s), table.names[x]): []
@@ -148,7 +150,7 @@ def test_brackets_split_chains_and_skip_intermediate_labels():
     np.testing.assert_array_equal(
         brackets.tag_weight[1, [table.tag[3], table.tag[4]]], [0.75, 0.25]
     )
-    label, parent, start, _ = bracket_tree(table, brackets, 0.43)
+    ((label, parent, start, _),) = bracket_trees(table, brackets, 0.43)
     names = (*table.names, *table.tag_names)
     # Nothing is known of the whole sentence: the first bracket stands in.
     assert [names[x] for x in label] == [
