@@ -17,6 +17,7 @@ from typing import NamedTuple
 import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
+from sklearn import config_context, get_config
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
@@ -152,13 +153,14 @@ class Spool:
     """
 
     def __init__(self, on_disk, folder=None):
-        self._folder = None
+        self._folder = self._lock = None
         if on_disk:
             prefix = f"lpcfg_sk-{temporary_prefix()}"
             remove_abandoned(folder or tempfile.gettempdir(), prefix)
             self._folder = tempfile.TemporaryDirectory(prefix=prefix, dir=folder)
-            self._lock = os.open(self._folder.name, os.O_RDONLY)
-            mark_as_used(self._lock)
+            if os.name == "posix":  # elsewhere folders cannot be opened
+                self._lock = os.open(self._folder.name, os.O_RDONLY)
+                mark_as_used(self._lock)
         self.path = None if self._folder is None else self._folder.name
 
     def __enter__(self):
@@ -167,11 +169,12 @@ class Spool:
     def __exit__(self, *error):
         if self._folder is not None:
             self._folder.cleanup()
-            os.close(self._lock)
+            if self._lock is not None:
+                os.close(self._lock)
 
     def __getstate__(self):
         # A worker writes to the folder, and does not remove it.
-        return {"path": self.path, "_folder": None}
+        return {"path": self.path, "_folder": None, "_lock": None}
 
     def keep(self, value):
         """Keep a value.
@@ -290,16 +293,17 @@ def _submit(func, chunks, client):
             for chunk in chunks
         ]
         return [
-            client.submit(_run_on_worker, func, *chunk, pure=False) for chunk in chunks
+            client.submit(_run_on_worker, get_config(), func, *chunk, pure=False)
+            for chunk in chunks
         ]
     except OSError as error:
         # Data went to a worker that was dying.
         raise _LostDataError from error
 
 
-def _run_on_worker(func, *chunk):
+def _run_on_worker(config, func, *chunk):
     # What a chunk spreads in turn goes to the same cluster.
-    with joblib.parallel_config(backend="dask"):
+    with config_context(**config), joblib.parallel_config(backend="dask"):
         return _run(func, *chunk)
 
 
