@@ -19,11 +19,12 @@ parser = make_parser(SpectralLPCFG(m=8))
 parser.fit(train)
 predicted = parser.predict(test)
 summary = parseval_summary(test, predicted)
-print(summary.T.round(2).to_string())
+print(summary.round(2))
 
 # %%
-# ``predict`` takes trees, whose words it parses, or plain lists of words. The result
-# has the labels of the treebank; that the grammar inside is binary does not show.
+# ``predict`` takes trees, whose words it parses, lists of words, or strings with spaces
+# between words. The result has the labels of the treebank; that the grammar inside is
+# binary does not show.
 
 sentence = "the old teacher saw a letter about the students in the box ."
 words = sentence.split()
@@ -52,8 +53,7 @@ ChartDisplay.from_estimator(probabilistic, words, threshold=0.15)
 # %%
 # The best trees with their scores say the same in another way.
 
-seen = probabilistic[:-1].transform([words])
-for other, score in probabilistic[-1].parse_kbest(seen, k=3)[0]:
+for other, score in probabilistic.parse_kbest([words], k=3)[0]:
     print(f"{score:8.3f}  {other}")
 
 # %%

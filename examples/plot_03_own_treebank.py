@@ -83,17 +83,19 @@ heads = TreeBinarizer("head", head_rules=rules)
 print(heads.fit_transform(german)[0])
 
 # %%
-# Words that are rare in training, and all unknown ones, are replaced by classes of
-# their spelling; the parser then knows that an unknown word in *-ed* is a verb more
-# often than not. The words of the trees stay as they are.
+# Unknown words are replaced by classes of their spelling, which are learnt from the
+# treebank: the parser then knows that an unknown word in *-ed* is a verb more often
+# than not. Rare words are smoothed by their classes. The words of the trees stay as
+# they are.
 
-rare = RareWords(min_count=3).fit(load_toy(400))
+rare = RareWords().fit(load_toy(400))
 new = rare.transform([["Zorbs", "unzorbed", "the", "zorbing", "dog", "in", "1984"]])
 print([new.words[i] for i in new.word])
+print(rare.classes_frame().head(8))
 
 # %%
-# For a language with other endings, a function from a word to its class, or to several
-# from fine to coarse:
+# Instead of learnt classes, a function from a word to its class, or to several from
+# fine to coarse:
 
 
 def german_signature(word):

@@ -1,13 +1,17 @@
 """Files that are complete or absent, and models in them: never pickle."""
 
 import contextlib
+import errno
 import io
 import json
 import math
 import os
+import platform
 import secrets
+import shutil
 import stat
 import struct
+import time
 import tokenize
 import zipfile
 import zlib
@@ -17,7 +21,26 @@ import scipy.sparse
 
 import lpcfg_sk
 
-__all__ = ["checked_csr", "load_arrays", "save_arrays", "written_in_one_step"]
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
+
+__all__ = [
+    "checked_csr",
+    "clear_error_of_full_disk",
+    "load_arrays",
+    "mark_as_used",
+    "remove_abandoned",
+    "save_arrays",
+    "temporary_prefix",
+    "written_in_one_step",
+]
+
+# Seconds within which a file may have been made but not yet been marked as used.
+_YOUNG = 60.0
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 _HEADER = "header"
 _FORMAT = "lpcfg_sk"
@@ -94,10 +117,16 @@ def written_in_one_step(path):
             file.write(content.getbuffer())
         return
     folder, name = os.path.split(path)
-    draft = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
+    prefix = f".{name}.{temporary_prefix()}"
+    remove_abandoned(folder, prefix)
+    draft = os.path.join(folder, f"{prefix}{secrets.token_hex(4)}.tmp")
     try:
         # What only its owner could read is at no moment open to others.
-        with open(draft, "xb", opener=_opener(0o666 if old is None else 0o600)) as file:
+        with (
+            clear_error_of_full_disk(path, "the old file, if any, is as it was"),
+            open(draft, "xb", opener=_opener(0o666 if old is None else 0o600)) as file,
+        ):
+            mark_as_used(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -108,6 +137,90 @@ def written_in_one_step(path):
         with contextlib.suppress(FileNotFoundError):
             os.remove(draft)
         raise
+
+
+@contextlib.contextmanager
+def clear_error_of_full_disk(path, advice):
+    """Context in which the error of a full disk names the file and gives advice.
+
+    Parameters
+    ----------
+    path : str
+        What is written.
+    advice : str
+        What to say beside that there is no room.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        reason = f"{error.strerror}; {advice}"
+        raise OSError(error.errno, reason, os.fspath(path)) from error
+
+
+def temporary_prefix():
+    """Return how names of temporary files and folders of this machine begin.
+
+    Machines that share a disk need not see each other's locks, so each of them cleans
+    up only what is its own.
+    """
+    return f"{zlib.crc32(platform.node().encode()):08x}-"
+
+
+def mark_as_used(descriptor):
+    """Lock an open file or folder, so that `remove_abandoned` leaves it alone.
+
+    The system ends the lock with the process, however that dies.
+
+    Parameters
+    ----------
+    descriptor : int
+        Descriptor of the file.
+    """
+    # A file system without locks has none for `remove_abandoned` either.
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def remove_abandoned(folder, prefix):
+    """Remove what dead processes of this user and machine have left in a folder.
+
+    Parameters
+    ----------
+    folder : str
+        Where to look.
+    prefix : str
+        How the names of the temporary files and folders begin.
+    """
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder or "."):
+            if entry.name.startswith(prefix) and _is_abandoned(entry):
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    os.remove(entry.path)
+
+
+def _is_abandoned(entry):
+    """Return whether an entry of a folder is old and no process has locked it."""
+    status = entry.stat(follow_symlinks=False)
+    if (
+        fcntl is None
+        or stat.S_ISLNK(status.st_mode)
+        or status.st_uid != os.getuid()
+        or time.time() - status.st_mtime < _YOUNG
+    ):
+        return False
+    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def _opener(mode):

@@ -7,7 +7,9 @@ or on a cluster (``joblib.parallel_config(backend="dask")``).
 
 import os
 import tempfile
+import time
 import uuid
+from concurrent.futures import CancelledError
 from functools import cache
 from threading import Lock
 from typing import NamedTuple
@@ -18,13 +20,25 @@ from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
+from lpcfg_sk._files import (
+    clear_error_of_full_disk,
+    mark_as_used,
+    remove_abandoned,
+    temporary_prefix,
+)
 from lpcfg_sk._interrupts import interruptible
+from lpcfg_sk.exceptions import WorkerLossError
 
 __all__ = ["CHUNK_WORK", "Resident", "Spool", "cut_by_work", "map_chunks"]
 
 #: Nodes (or units of like cost) in a chunk: long enough that starting a task is
 #: free, short enough that two cores share even a small treebank.
 CHUNK_WORK = 20_000
+
+# How often chunks are sent to a cluster whose workers die, and how many seconds a task
+# may have lost its result before it counts as lost.
+_ATTEMPTS = 4
+_PATIENCE = 10
 
 
 def cut_by_work(work, target=CHUNK_WORK):
@@ -91,6 +105,10 @@ class Resident:
         """Return the value."""
         return self.value
 
+    def forget(self):
+        """Have the value sent again, because the worker that kept it has died."""
+        self._kept = None
+
     def on(self, client):
         """Return what stands for the value in calls on a cluster."""
         if self._kept is None or self._kept[0] is not client:
@@ -114,7 +132,8 @@ class _Stored(NamedTuple):
 class Spool:
     """Where one pass over a corpus leaves what later passes need.
 
-    Values are kept in memory, or in temporary files that are removed at the end.
+    Values are kept in memory, or in temporary files that are removed at the end. What a
+    process that was killed has left is removed when the next spool is made.
 
     Parameters
     ----------
@@ -135,7 +154,11 @@ class Spool:
     def __init__(self, on_disk, folder=None):
         self._folder = None
         if on_disk:
-            self._folder = tempfile.TemporaryDirectory(prefix="lpcfg_sk-", dir=folder)
+            prefix = f"lpcfg_sk-{temporary_prefix()}"
+            remove_abandoned(folder or tempfile.gettempdir(), prefix)
+            self._folder = tempfile.TemporaryDirectory(prefix=prefix, dir=folder)
+            self._lock = os.open(self._folder.name, os.O_RDONLY)
+            mark_as_used(self._lock)
         self.path = None if self._folder is None else self._folder.name
 
     def __enter__(self):
@@ -144,6 +167,7 @@ class Spool:
     def __exit__(self, *error):
         if self._folder is not None:
             self._folder.cleanup()
+            os.close(self._lock)
 
     def __getstate__(self):
         # A worker writes to the folder, and does not remove it.
@@ -166,28 +190,16 @@ class Spool:
         if self.path is None:
             return Resident(value)
         stored = _Stored(os.path.join(self.path, uuid.uuid4().hex))
-        joblib.dump(value, stored.path)
+        advice = "set TMPDIR to a folder on a larger disk"
+        with clear_error_of_full_disk(self.path, advice):
+            joblib.dump(value, stored.path)
         return stored
 
 
-class _Shared:
-    """A function with what it refers to, as one argument of each call.
-
-    Joblib sends functions with each task, but scatters an argument once a call if
-    it can be referred to weakly and says that it is large.
-    """
-
-    def __init__(self, func):
-        self.func = func
-
-    def __sizeof__(self):
-        return 2**20
-
-
-def _run(shared, *chunk):
+def _run(func, *chunk):
     chunk = [item.load() if isinstance(item, _Stored) else item for item in chunk]
     with one_blas_thread():
-        return shared.func(*chunk)
+        return func(*chunk)
 
 
 def map_chunks(func, chunks, *, n_jobs=None):
@@ -208,33 +220,106 @@ def map_chunks(func, chunks, *, n_jobs=None):
     Yields
     ------
     result : object
+
+    Raises
+    ------
+    WorkerLossError
+        If workers of a cluster died again and again.
     """
     with interruptible():
         yield from _map_chunks(func, list(chunks), n_jobs)
 
 
 def _map_chunks(func, chunks, n_jobs):
-    if len(chunks) == 1:
-        # Nothing to share out: not worth a way to another process and back.
-        (chunk,) = chunks
-        yield _run(_Shared(func), *(_resolve(item, None) for item in chunk))
-        return
-    shared = _Shared(func)
     # Only Dask's backend has a client.
     backend = get_active_backend()[0]
     client = getattr(backend, "client", None)
-    chunks = [tuple(_resolve(item, client) for item in chunk) for chunk in chunks]
+    if client is not None and len(chunks) > 1:
+        yield from _map_on_cluster(func, chunks, backend)
+        return
+    chunks = [
+        tuple(item.value if isinstance(item, Resident) else item for item in chunk)
+        for chunk in chunks
+    ]
+    if len(chunks) == 1:
+        # Nothing to share out: not worth a way to another process and back.
+        yield _run(func, *chunks[0])
+        return
     # Joblib's pools of plain processes can only return everything at the end.
     return_as = "generator" if backend.supports_return_generator else "list"
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
     with one_blas_thread():
-        yield from parallel(delayed(_run)(shared, *chunk) for chunk in chunks)
+        yield from parallel(delayed(_run)(func, *chunk) for chunk in chunks)
 
 
-def _resolve(item, client):
-    if not isinstance(item, Resident):
-        return item
-    return item.value if client is None else item.on(client)
+def _map_on_cluster(func, chunks, backend):
+    """Yield the results of a Dask cluster, in the order of the chunks.
+
+    Joblib's own way of waiting does not end when a worker dies with data that tasks
+    need. Here such tasks are submitted again, with the data.
+    """
+    done = 0
+    # In a task of the cluster itself, makes room for the tasks that it waits for.
+    with backend.retrieval_context():
+        for attempt in range(_ATTEMPTS):
+            try:
+                for future in _submit(func, chunks[done:], backend.client):
+                    yield _result(future)
+                    done += 1
+                return
+            except _LostDataError as error:
+                lost = error
+            for chunk in chunks[done:]:
+                for item in chunk:
+                    if isinstance(item, Resident):
+                        item.forget()
+            # The scheduler may not know of the death yet.
+            time.sleep(2.0**attempt / 2)
+        raise WorkerLossError(
+            f"workers of the cluster died during {_ATTEMPTS} attempts; look at their "
+            "logs, they may have run out of memory"
+        ) from lost
+
+
+def _submit(func, chunks, client):
+    """Have all chunks computed; return the futures of the results."""
+    try:
+        func = Resident(func).on(client)
+        chunks = [
+            [item.on(client) if isinstance(item, Resident) else item for item in chunk]
+            for chunk in chunks
+        ]
+        return [
+            client.submit(_run_on_worker, func, *chunk, pure=False) for chunk in chunks
+        ]
+    except OSError as error:
+        # Data went to a worker that was dying.
+        raise _LostDataError from error
+
+
+def _run_on_worker(func, *chunk):
+    # What a chunk spreads in turn goes to the same cluster.
+    with joblib.parallel_config(backend="dask"):
+        return _run(func, *chunk)
+
+
+class _LostDataError(Exception):
+    """A worker died with data that a task needs."""
+
+
+def _result(future):
+    """Wait for the result of a task on a cluster."""
+    patience = _PATIENCE
+    while True:
+        try:
+            return future.result(timeout=1.0)
+        except (CancelledError, OSError) as error:
+            # What the function raises is raised here, too; a timeout is an OSError.
+            if future.status == "error":
+                raise
+            patience = _PATIENCE if future.status == "pending" else patience - 1
+            if future.status == "cancelled" or patience == 0:
+                raise _LostDataError(future.status) from error
 
 
 def one_blas_thread():

@@ -2,10 +2,12 @@
 
 import inspect
 
+from sklearn.utils import get_tags
+
 from lpcfg_sk.em import PCFG
 from lpcfg_sk.features import InsideFeatures, OutsideFeatures
 from lpcfg_sk.parsing import Parser
-from lpcfg_sk.treebank import RareWords, TreebankInputMixin, TreeBinarizer
+from lpcfg_sk.treebank import RareWords, TreeBinarizer
 
 
 def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
@@ -49,10 +51,11 @@ def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
             f"learner must have fit and predict, as PCFG() has, to parse with; got "
             f"{learner!r}, which has no predict. Use it without make_parser"
         )
-    if not isinstance(learner, TreebankInputMixin):
+    kind = get_tags(learner).estimator_type
+    if kind is not None:
         raise TypeError(
-            f"learner must learn from trees, as PCFG() does; got {learner!r}, which "
-            "takes arrays. lpcfg_sk has PCFG, EMLPCFG, SpectralLPCFG, PivotLPCFG and "
+            f"learner must learn from trees, as PCFG() does; got {learner!r}, a {kind} "
+            "of arrays. lpcfg_sk has PCFG, EMLPCFG, SpectralLPCFG, PivotLPCFG and "
             "MarginEMPCFG"
         )
     steps = [("binarize", TreeBinarizer()), ("rarewords", RareWords())]

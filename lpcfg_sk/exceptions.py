@@ -11,6 +11,7 @@ __all__ = [
     "ParseFailureWarning",
     "TreebankFormatError",
     "TreebankWarning",
+    "WorkerLossError",
 ]
 
 
@@ -140,4 +141,17 @@ class NotStronglyConvergentError(ValueError):
     ... except NotStronglyConvergentError:
     ...     print("no singular values")
     no singular values
+    """
+
+
+class WorkerLossError(RuntimeError):
+    """Workers of a cluster died so often that the work was given up.
+
+    The estimator is as it was before.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.exceptions import WorkerLossError
+    >>> issubclass(WorkerLossError, RuntimeError)
+    True
     """

@@ -4,10 +4,21 @@ import warnings
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from lpcfg_sk import LPCFG, PCFG, Treebank, TreeBinarizer
+from lpcfg_sk import (
+    EMLPCFG,
+    LPCFG,
+    PCFG,
+    MarginEMPCFG,
+    SpectralLPCFG,
+    Treebank,
+    TreeBinarizer,
+    make_parser,
+)
 from lpcfg_sk._base import DECODERS, BaseLPCFG
+from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning, TreebankWarning
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
 from lpcfg_sk.metrics import f1_score
@@ -314,3 +325,11 @@ def test_pickle_knows_its_version(model, trees):
     with pytest.warns(UserWarning, match=r"pickled by lpcfg_sk 0\.0"):
         fresh.__setstate__(state)
     assert "_lpcfg_sk_version" not in vars(fresh)
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e300])
+@pytest.mark.parametrize("learner", [EMLPCFG(1), SpectralLPCFG(1), MarginEMPCFG()])
+def test_weights_beyond_the_range_of_products_are_refused(learner, weight):
+    X = make_parser(learner)[:-1].fit_transform(load_toy(8))
+    with pytest.raises(ValueError, match="sample_weight"):
+        clone(learner).fit(X, sample_weight=[weight] + [1.0] * 7)

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from lpcfg_sk._cli._console import Progress, emit, say
 from lpcfg_sk._cli._inputs import line_batches
 from lpcfg_sk.ensemble import VotingParser
-from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning
+from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.persistence import load
 from lpcfg_sk.treebank import read_treebank
 
@@ -125,7 +125,6 @@ class _Answers:
         self.arguments = arguments
         self.unread = []
         self.too_long = []
-        self.too_large = False
 
     def answer(self, batch):
         """Answer lines, as many as there are: none takes the others with it."""
@@ -154,8 +153,7 @@ class _Answers:
         if self.too_long:
             say(
                 f"warning: {len(self.too_long)} sentences, the first in line "
-                f"{self.too_long[0]}, exceed --max-length or --max-memory and got "
-                "flat trees"
+                f"{self.too_long[0]}, exceed --max-length and got flat trees"
             )
         if self.unread:
             number, error = self.unread[0]
@@ -165,30 +163,20 @@ class _Answers:
             )
 
     def _parse(self, rows):
-        """Yield the number and the answer of each line that can be parsed."""
+        """Return pairs of the number of a line and the answer to it."""
         numbers, sentences = zip(*rows, strict=True)
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                texts = list(_texts(self.parser, list(sentences), self.arguments))
-        except ChartMemoryError as error:
-            if len(rows) == 1:
-                if not self.too_large:
-                    say(f"warning: {_by_line(error, numbers)}")
-                self.too_large = True
-                return
-            for row in rows:
-                yield from self._parse([row])
-            return
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            texts = _texts(self.parser, list(sentences), self.arguments)
         first, last = numbers[0], numbers[-1]
         where = f"line {first}" if first == last else f"lines {first} to {last}"
         for warning in caught:
             message = f"{where}: {_by_line(warning.message, numbers)}"
             warnings.warn(message, warning.category, stacklevel=2)
-        yield from zip(numbers, texts, strict=True)
+        return zip(numbers, texts, strict=True)
 
     def _flat(self, row):
-        """Answer to a sentence that is too long for a chart: a flat tree."""
+        """Answer to a sentence that exceeds --max-length: a flat tree."""
         arguments = self.arguments
         if arguments.marginals or arguments.kbest:
             return "[]" if arguments.json else ""
@@ -212,24 +200,17 @@ def _texts(parser, sentences, arguments):
     """Answers to sentences, as text."""
     as_json = arguments.json
     if arguments.marginals:
-        frames = _learner_call(parser, "span_marginals", sentences)
+        frames = parser.span_marginals(sentences)
         return [_marginal_text(frame, as_json) for frame in frames]
     if arguments.kbest:
-        kbest = _learner_call(parser, "parse_kbest", sentences, arguments.kbest)
+        kbest = parser.parse_kbest(sentences, arguments.kbest)
         return [_kbest_text(parses, as_json) for parses in kbest]
     trees = parser.predict(sentences)
     scores = [None] * len(trees)
     if arguments.scores:
-        scores = _learner_call(parser, "score_samples", trees).tolist()
+        scores = parser.score_samples(trees).tolist()
     pairs = zip(trees, scores, strict=True)
     return [_tree_text(str(tree), score, as_json) for tree, score in pairs]
-
-
-def _learner_call(parser, method, X, *args):
-    """Call a method of the learner on what its preprocessing makes of X."""
-    if not isinstance(parser, Pipeline):
-        return getattr(parser, method)(X, *args)
-    return getattr(parser[-1], method)(parser[:-1].transform(X), *args)
 
 
 def _tree_text(tree, score, as_json):

@@ -40,7 +40,7 @@ def terminal_vectors(wta, X):
     """
     word = X.words.map_to(SymbolTable(wta.words))
     if X.words.backoff is not None:
-        word = np.where(word >= 0, word, word[X.words.backoff])
+        word = X.words.known_class(word)
     if wta.unknown_word is not None:
         unknown = wta.words.index(wta.unknown_word)
         word = np.where(word >= 0, word, unknown)

@@ -27,6 +27,10 @@ class _LexicalCounts(NamedTuple):
         Word and nonterminal of each rule.
     lexical_count : ndarray of float64, shape (n_rules,)
         Weight of its uses.
+    nonterminals : tuple of str
+        The nonterminals.
+    binarized : bool
+        Whether they are labels of a :class:`TreeBinarizer`.
     """
 
     words: tuple
@@ -35,6 +39,8 @@ class _LexicalCounts(NamedTuple):
     lex_word: np.ndarray
     lex_label: np.ndarray
     lexical_count: np.ndarray
+    nonterminals: tuple
+    binarized: bool
 
 
 def word_classes(X):
@@ -88,6 +94,8 @@ def grammar_with_backoff(X, weights, *, alpha):
             lex_word,
             lex_label,
             lexical_count,
+            grammar.nonterminals,
+            next(iter(X.chunks())).binarized,
         ),
         np.ones(len(label_of), dtype=np.int64),
         lexical_count,

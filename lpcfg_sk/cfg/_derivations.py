@@ -45,7 +45,8 @@ def encode(grammar, treebank):
     terminal = words[treebank.word]
     unknown = np.flatnonzero(terminal < 0)
     if len(unknown) and treebank.words.backoff is not None:
-        terminal[unknown] = words[treebank.words.backoff[treebank.word[unknown]]]
+        words = treebank.words.known_class(words)
+        terminal = words[treebank.word]
         unknown = np.flatnonzero(terminal < 0)
     if len(unknown):
         tokens = treebank.tokens.map_to(grammar.terminals)

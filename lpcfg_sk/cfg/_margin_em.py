@@ -1,6 +1,5 @@
 """Probabilities of a CFG by margin EM, algorithm 1 of Cohen and Smith (2012)."""
 
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 
@@ -10,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, fit_context
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.cfg._backoff import grammar_with_backoff, word_classes
 from lpcfg_sk.cfg._binomials import BinomialChains
 from lpcfg_sk.cfg._cfg import CFG
@@ -253,11 +253,10 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         """
         X = check_treebank(X, estimator=self, sharded=True)
         if self.smoothing == "margin" and self.gamma is None and self.s <= 1:
-            warnings.warn(
+            warn_caller(
                 f"s={self.s:g}: the paper needs s > 1 for its approximations to be "
                 "proper; choose a larger s, or set the margin itself with gamma",
                 UserWarning,
-                stacklevel=4,
             )
         weights = check_sample_weight(sample_weight, X)
         grammar, smoothed_counts = self._grammar_for(X, weights)
@@ -360,9 +359,8 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         self.converged_ = minimum.converged
         self.n_zero_probability_ = risk.n_zero_probability
         if not self.converged_ and self.tol is not None and self.max_iter > 0:
-            warnings.warn(
+            warn_caller(
                 f"MarginEMPCFG did not converge in {self.max_iter} iterations; raise "
                 "max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=5,
             )

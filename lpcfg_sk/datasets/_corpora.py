@@ -28,7 +28,7 @@ _EMPTY = re.compile(r"\([^\s()]+[ \t]+\*0\*[ \t]*\)")
 #: Syntactic functions before the labels of Floresta, as ``SUBJ:np``.
 _FUNCTION = re.compile(r"\([^\s():]+:(?=[^\s()])")
 #: What stands around a tree on a line of the Sinica treebank.
-_IDENTIFIER = re.compile(r"^#\S+\s+", re.MULTILINE)
+_IDENTIFIER = re.compile(r"^#\S+[ \t]+", re.MULTILINE)
 _APPENDIX = re.compile(r"(?<=\))#.*$", re.MULTILINE)
 #: A label before its children, or a leaf.
 _SINICA_TOKEN = re.compile(r"([^\s()|]+)(\(?)")

@@ -1,7 +1,6 @@
 """L-PCFGs by expectation maximisation."""
 
 import sys
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -18,6 +17,7 @@ from lpcfg_sk._validation import (
     StrOptions,
     fit_context,
 )
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.em._expectation import ExpectedCounts
 from lpcfg_sk.em._held_out import HeldOut
 from lpcfg_sk.em._start import (
@@ -253,11 +253,10 @@ default="auto"
             )
             self._fit_trees(trees)
         if not self.converged_ and self.tol is not None:
-            warnings.warn(
+            warn_caller(
                 f"EM did not converge in {self.max_iter} iterations; increase max_iter "
                 "or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 
@@ -283,12 +282,11 @@ default="auto"
                 run.scores, run.converged = best.scores, best.converged
                 self._publish(trees, run)
                 return
-            warnings.warn(
+            warn_caller(
                 "Held-out trees have probability zero from the first iteration on, so "
                 "they cannot choose the number of iterations; EM runs until `tol` "
                 "instead. Smoothing helps.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         runs = (self._run(trees, start) for start in starts)
         self._publish(trees, max(runs, key=lambda run: run.lower_bounds[-1]))
@@ -374,12 +372,11 @@ default="auto"
             return
         before, now = run.lower_bounds[-2:]
         if now < before - 1e-9 * abs(before):
-            warnings.warn(
+            warn_caller(
                 f"The likelihood fell by {before - now:.3g} in iteration {n_iter - 1}, "
                 "which EM should never do; the parameters may have lost too many "
                 "digits.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
 
     def _publish(self, trees, run):

@@ -15,7 +15,7 @@ from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, fit_context
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.em import EMLPCFG
 from lpcfg_sk.ensemble._members import Electorate, prepare, unfrozen
-from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning
+from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.parsing import (
     BRACKET_PENALTY,
     ON_FAILURE,
@@ -256,7 +256,6 @@ class VotingParser(ParserMixin, _BaseComposition):
 
     def _parse(self, X):
         X = self._check_sentences(X)
-        partly = []
 
         def parse(treebank, n_jobs):
             ballot = self._ballot(treebank, quick=True)
@@ -269,23 +268,21 @@ class VotingParser(ParserMixin, _BaseComposition):
                 return nodes, left_out
 
             rows = map_sentences(tree, treebank, n_jobs=n_jobs)
-            n_silent = np.array([len(left_out) for _, left_out in rows])
-            partly.append(np.sum((n_silent > 0) & (n_silent < ballot.n)))
             names = (*ballot.table.names, *ballot.table.tag_names)
             nodes = [nodes for nodes, _ in rows]
             trees = assemble(treebank.unparsed(), names, nodes, binarized=False)
-            return trees, np.flatnonzero(n_silent == ballot.n).tolist()
+            n_silent = [len(left_out) for _, left_out in rows]
+            failed = [row for row, n in enumerate(n_silent) if n == ballot.n]
+            remarks = {
+                row: f"{n} of {ballot.n} members had no usable parse and did not vote"
+                for row, n in enumerate(n_silent)
+                if 0 < n < ballot.n
+            }
+            for row in ballot.unfit.intersection(failed):
+                remarks[row] = "the charts of the members do not fit their max_memory"
+            return trees, failed, remarks
 
-        results = parse_every_row(
-            X, parse, on_failure=self.on_failure, n_jobs=self.n_jobs
-        )
-        if any(partly):
-            warn_caller(
-                f"on {sum(partly)} of {len(X)} sentences some members had no usable "
-                "parse and did not vote",
-                ParseFailureWarning,
-            )
-        return results
+        return parse_every_row(X, parse, on_failure=self.on_failure, n_jobs=self.n_jobs)
 
     def span_marginals(self, X):
         """Mean posterior probabilities of the brackets over all members.
@@ -302,15 +299,21 @@ class VotingParser(ParserMixin, _BaseComposition):
             without rows for a sentence that no member parses.
         """
         X = self._check_sentences(X)
-        ballot = self._ballot(X)
+        ballot, lengths = self._ballot(X), X.lengths
 
         def frame(row):
-            brackets, _ = ballot.count(row) if X.lengths[row] else (None, ())
+            brackets, _ = ballot.count(row) if lengths[row] else (None, ())
             return bracket_frame(ballot.table, brackets)
 
         frames = map_sentences(frame, X, n_jobs=self.n_jobs)
         for _, charts in ballot.groups:
             charts[0].warn_of_memory()
+        if ballot.unfit:
+            warn_caller(
+                f"on {len(ballot.unfit)} of {len(X)} sentences the charts of some "
+                "members do not fit their max_memory; these members are left out",
+                RuntimeWarning,
+            )
         return frames
 
     def __sklearn_is_fitted__(self):
@@ -323,6 +326,7 @@ class _Ballot:
     def __init__(self, electorate, shares, X, *, quick=False, strict=False):
         self.n = len(shares)
         self.strict = strict
+        self.unfit = set()
         self.shares = shares
         self.electorate = electorate
         self.table = electorate.table
@@ -334,10 +338,10 @@ class _Ballot:
         parts, left_out = [], []
         for group, group_charts in self.groups:
             members = zip(group.numbers, group.parsers, group_charts, strict=True)
-            pruned = self._if_it_fits(group_charts[0].pruned, row)
+            pruned = self._if_it_fits(row, group_charts[0].pruned)
             for number, parser, charts in members:
                 brackets = pruned and self._if_it_fits(
-                    parser.bracket_marginals, charts, row, pruned=pruned
+                    row, parser.bracket_marginals, charts, pruned=pruned
                 )
                 if brackets is None:
                     left_out.append(number)
@@ -347,13 +351,14 @@ class _Ballot:
             return None, left_out
         return self._mean(sorted(parts, key=lambda part: part[0])), left_out
 
-    def _if_it_fits(self, func, *args, **options):
+    def _if_it_fits(self, row, func, *args, **options):
         """Call a function of charts; None where they take too much memory."""
         try:
-            return func(*args, **options)
+            return func(*args, row, **options)
         except ChartMemoryError:
             if self.strict:
                 raise
+            self.unfit.add(row)
             return None
 
     def flat_tree(self, row):

@@ -289,8 +289,12 @@ class LPCFG:
         word = treebank.words.translate(treebank.word, self._words)
         if treebank.words.backoff is not None:
             unknown = np.flatnonzero(word < 0)
-            classes = treebank.words.backoff[treebank.word[unknown]]
-            word[unknown] = treebank.words.translate(classes, self._words)
+            backoff, known_as = treebank.words.backoff, treebank.word[unknown]
+            while len(unknown):
+                coarser = backoff[known_as]
+                word[unknown] = treebank.words.translate(coarser, self._words)
+                left = (word[unknown] < 0) & (coarser != known_as)
+                unknown, known_as = unknown[left], coarser[left]
         if self.unknown_word is not None:
             word[word < 0] = self._words.index(self.unknown_word)
         return label, word

@@ -1,7 +1,5 @@
 """EVALB: scores of each sentence, totals, and the program's report."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 
@@ -18,6 +16,7 @@ from lpcfg_sk._kernels._brackets_match import (
     VALID,
     WORDS,
 )
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.metrics._alignment import Side, align, align_treebanks
 from lpcfg_sk.metrics._evalb_parameters import ParsevalParameters, check_parameters
@@ -200,14 +199,13 @@ def _frame(counts, params):
     status = counts[:, STATUS]
     n_error = int((status == ERROR).sum())
     if params.max_error is not None and n_error > params.max_error + 1:
-        warnings.warn(
+        warn_caller(
             f"the words of {n_error} of {len(status)} sentences differ between gold "
             f"and predicted; EVALB gives up after MAX_ERROR={params.max_error}, and "
             "the totals leave these sentences out. Check that both sides hold the same "
             "sentences in the same order; a tag that the settings delete on one side "
             "only (punctuation) takes a word away, too",
             TreebankWarning,
-            stacklevel=3,
         )
     length = counts[:, LENGTH]
     counts = np.where((status == VALID)[:, None], counts, 0)

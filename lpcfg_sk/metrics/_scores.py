@@ -1,6 +1,5 @@
 """Scores of trees by their brackets, scores of models, and scorers of both."""
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from lpcfg_sk._kernels._brackets_match import (
     NO_BRACKET,
     TEST,
 )
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.metrics._alignment import align_treebanks
 from lpcfg_sk.treebank import Treebank, check_sample_weight
@@ -454,11 +454,10 @@ def _total(log_prob, weight, mass, zero):
     if impossible.any():
         if zero == "inf":
             return -np.inf, float(mass.sum())
-        warnings.warn(
+        warn_caller(
             f"{int(impossible.sum())} of {len(log_prob)} rows have probability zero "
             "and are left out",
             TreebankWarning,
-            stacklevel=3,
         )
     counted = ~np.isneginf(log_prob)
     return float(weight[counted] @ log_prob[counted]), float(mass[counted].sum())

@@ -10,7 +10,7 @@ from lpcfg_sk.metrics import f1_score
 from lpcfg_sk.spectral import SpectralFamily, SpectralLPCFG
 from lpcfg_sk.treebank import count_rules, unbinarize, weighted_trees
 
-__all__ = ["Fold", "learner_of", "prepare"]
+__all__ = ["Fold", "learner_of", "make_family", "prepare"]
 
 
 def learner_of(estimator):
@@ -72,14 +72,10 @@ class RefitFamily:
 
     def __init__(self, learner, X, sample_weight=None):
         self._learner, self._X, self._weight = learner, X, sample_weight
-        rules = count_rules(*weighted_trees(X, sample_weight, learner))
-        counts = rules.label_count
-        m = requested_states(learner.m, rules.nonterminals, counts)
-        self.base = dict(zip(rules.nonterminals, m.tolist(), strict=True))
-        below = zip(
-            rules.nonterminals, counts.tolist(), rules.occurs_below, strict=True
-        )
-        self.counts = {a: n for a, n, is_below in below if is_below}
+        self.rules = count_rules(*weighted_trees(X, sample_weight, learner))
+        names = self.rules.nonterminals
+        m = requested_states(learner.m, names, self.rules.label_count)
+        self.base = dict(zip(names, m.tolist(), strict=True))
 
     def cut(self, nonterminal, m):
         """Return m: what the data supports is only known after a fit."""

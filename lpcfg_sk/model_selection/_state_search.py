@@ -93,10 +93,11 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         last one.
     beam_width : int, default=1
         How many vectors are kept from one nonterminal to the next.
-    margin : float, default=2.0
+    margin : float, default=1.0
         A candidate is accepted if the mean of its gains over the folds is positive
-        and more than `margin` times the standard error of that mean. With a single
-        fold, which has no standard error, any gain counts.
+        and more than `margin` times the standard error of that mean, which is taken
+        to be at least the root mean square of those of all candidates of the step.
+        With a single fold, which has no standard error, any gain counts.
     scoring : callable, default=None
         ``scoring(estimator, X) -> float``, such as
         :func:`~lpcfg_sk.metrics.parseval_scorer`; where None, the labelled F1 of
@@ -142,8 +143,9 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
     For a :class:`SpectralLPCFG` each fold is preprocessed and decomposed once, with as
     many singular vectors as the largest candidate; a candidate then costs the moments
     of the rules with the nonterminal whose number is tried, and parsing. With the
-    default `scoring` the test sentences are pruned once. Other learners are fitted
-    from the start for each candidate.
+    default `scoring` the test sentences are pruned once, and their charts kept, which
+    takes some 50 KB per sentence. Other learners are fitted from the start for each
+    candidate.
 
     At most ``n_passes * n_nonterminals * beam_width * len(candidates)`` vectors are
     scored on each fold; numbers that the data of no fold supports are left out.
@@ -189,7 +191,7 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
         n_nonterminals=10,
         n_passes=1,
         beam_width=1,
-        margin=2.0,
+        margin=1.0,
         scoring=None,
         cv=5,
         refit=True,
@@ -240,15 +242,14 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
                 "PivotLPCFG or EMLPCFG, or a pipeline that ends in one"
             )
         whole = make_family(learner, prepare(self.estimator, X)[1], weight, max(sizes))
-        order = sorted(whole.counts, key=lambda a: (-whole.counts[a], a))
-        nonterminals = order[: self.n_nonterminals]
+        counts = _searchable(whole.rules, self.n_nonterminals)
         folds = self._folds(X, groups, weight, max(sizes))
-        base, best, rows = self._search(folds, nonterminals, sizes)
+        base, best, rows = self._search(folds, list(counts), sizes)
         self.n_splits_ = len(folds)
         self.results_ = pd.DataFrame(rows, columns=_COLUMNS)
         self.base_score_ = base.mean
         self.best_score_ = best.mean
-        self.counts_ = {a: whole.counts[a] for a in nonterminals}
+        self.counts_ = counts
         self.base_m_ = whole.base
         self.m_ = {**whole.base, **best.changes}
         if self.refit:
@@ -313,11 +314,14 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
             for m in _distinct(folds, parent, a, sizes)
         ]
         scores = self._scores(folds, [(c, parent.learners) for parent, c in trials])
+        gains = [
+            found - parent.scores
+            for (parent, _), found in zip(trials, scores, strict=True)
+        ]
+        errors = _standard_errors(np.reshape(gains, (-1, len(folds))))
         pool, rows = [(candidate, None) for candidate in beam], []
-        for number, ((parent, changes), found) in enumerate(
-            zip(trials, scores, strict=True)
-        ):
-            gain, error = _gain(found - parent.scores)
+        for number, (parent, changes) in enumerate(trials):
+            found, gain, error = scores[number], gains[number].mean(), errors[number]
             scored = found.mean(), found.std()
             rows.append([step, a, changes[a], *scored, gain, error, False])
             if gain > 0 and not gain <= self.margin * error:
@@ -388,6 +392,14 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
             sys.stderr.write(f"LatentStateSearchCV: {text}\n")
 
 
+def _searchable(rules, n_nonterminals):
+    """Count the most frequent nonterminals that may have more than one state."""
+    columns = rules.nonterminals, rules.label_count.tolist(), rules.occurs_below
+    counts = {a: n for a, n, below in zip(*columns, strict=True) if below}
+    order = sorted(counts, key=lambda a: (-counts[a], a))
+    return {a: counts[a] for a in order[:n_nonterminals]}
+
+
 def _distinct(folds, parent, a, sizes):
     """Return the sizes that give grammars of their own, in increasing order."""
 
@@ -399,9 +411,15 @@ def _distinct(folds, parent, a, sizes):
     return [m for m in sizes if (s := states({a: m})) not in seen and not seen.add(s)]
 
 
-def _gain(gains):
-    """Mean of the gains over the folds and its standard error, nan for one fold."""
-    error = np.nan
-    if len(gains) > 1:
-        error = gains.std(ddof=1) / np.sqrt(len(gains))
-    return gains.mean(), error
+def _standard_errors(gains):
+    """Standard errors of the mean gains of the candidates of a step.
+
+    The variance over few folds is itself mostly noise, and the candidate that looks
+    best is often one whose variance looks small. No error is therefore taken to be
+    smaller than the root mean square of all of the step.
+    """
+    n_candidates, n_folds = gains.shape
+    if n_folds == 1 or n_candidates == 0:
+        return np.full(n_candidates, np.nan)
+    variance = gains.var(axis=1, ddof=1) / n_folds
+    return np.sqrt(np.maximum(variance, variance.mean()))

@@ -1,7 +1,5 @@
 """Decoders: from a filled chart to its best binary tree, or to the k best."""
 
-import warnings
-
 import numpy as np
 
 from lpcfg_sk._kernels import _decode as kernel
@@ -9,6 +7,7 @@ from lpcfg_sk._kernels._chart_inside import ItemVectors
 from lpcfg_sk._kernels._decode import Applications, TreeScores
 from lpcfg_sk._kernels._kbest import k_best
 from lpcfg_sk._ragged import offsets
+from lpcfg_sk._warnings import warn_caller
 
 _NONE = np.zeros(0)
 _NO_OFFSETS = np.zeros(1, dtype=np.int64)
@@ -169,13 +168,12 @@ def viterbi_derivation(model, chart):
 def _warn_if_out_of_range(chart):
     """Warn of a chart whose vectors lost values to underflow."""
     if not chart.in_range:
-        warnings.warn(
+        warn_caller(
             f"probabilities in the chart of a sentence of {chart.n} words differ by "
             "more than floating point can hold, and the best trees may be missed; "
             'decoder="max-marginal" and "mbr", marginals and log probabilities are not '
             "affected",
             RuntimeWarning,
-            stacklevel=2,
         )
 
 

@@ -33,7 +33,8 @@ class RowReport:
     n_rows : int
         Number of rows.
     notes : dict of int to (str, str)
-        Status and reason of the rows that do not simply have their tree.
+        Status and reason of the rows that do not simply have their tree. A row that is
+        "parsed" may have a reason, too: what its tree lacks.
     """
 
     def __init__(self, n_rows, notes):
@@ -58,6 +59,7 @@ class RowReport:
             ("flat", False, "do not fit max_memory and got a flat tree"),
             ("skipped", False, "do not fit max_memory and were left without a tree"),
             ("coarser", False, "got their tree from a coarser chart"),
+            ("parsed", False, "got their tree from some members of the vote only"),
         ):
             rows = [
                 row
@@ -74,7 +76,7 @@ class RowReport:
 
     def warn_of_score(self):
         """Issue a warning that is the same for every fold of a search."""
-        if any(status != "empty" for status, _ in self.notes.values()):
+        if any(s not in ("empty", "parsed") for s, _ in self.notes.values()):
             warn_caller(
                 "some sentences have no parse, or none that fits max_memory; what they "
                 "got instead counts as wrong. predict(X, return_status=True) says "
@@ -105,7 +107,8 @@ def parse_every_row(
         Sentences.
     parse : callable
         ``parse(treebank, n_jobs=...)`` returns trees, of which some are flat, and the
-        list of the rows that these are; or raises :class:`ChartMemoryError`.
+        list of the rows that these are; or raises :class:`ChartMemoryError`. It may
+        also return a dict of remarks by row: why it is flat, or what its tree lacks.
     coarser : callable, default=tuple
         ``coarser()`` returns an iterable of functions like `parse` with smaller
         charts, each one smaller than the one before.
@@ -150,18 +153,19 @@ class _Parsers(NamedTuple):
         pieces, reason = [], {}
         if len(empty) or not len(waiting):
             pieces.append(_Piece(empty, _without_trees(treebank[empty])))
-        self._note(empty, "empty", dict.fromkeys(empty.tolist(), "no words"), notes)
+            notes.update((self.first + row, ("empty", "no words")) for row in empty)
         lost = []
         for level, parse in enumerate(chain([self.parse], self.coarser())):
-            found, failed, errors = self._attempt(parse, treebank, waiting)
+            found, failed, errors, remarks = self._attempt(parse, treebank, waiting)
             if self.on_failure == "raise" and (errors or failed):
                 self._raise(errors, failed)
             pieces += found
             if level:
-                done = np.setdiff1d(waiting, [*errors, *failed])
+                done = np.setdiff1d(waiting, [*errors, *failed]).tolist()
                 self._note(done, "coarser", reason, notes)
-            reason.update(errors)
-            reason.update(dict.fromkeys(failed, _NO_PARSE))
+            else:
+                self._note(remarks, "parsed", remarks, notes)
+            reason.update({**errors, **dict.fromkeys(failed, _NO_PARSE), **remarks})
             lost += failed
             waiting = np.array(sorted(errors), dtype=np.int64)
             if not len(waiting):
@@ -175,26 +179,31 @@ class _Parsers(NamedTuple):
         return _remove_trees(trees, lost) if skip and lost else trees
 
     def _note(self, rows, status, reason, notes):
-        for row in map(int, rows):
+        for row in rows:
             notes[self.first + row] = (status, reason[row])
 
     def _attempt(self, parse, treebank, rows):
-        """Return pieces, rows without a parse, and errors of rows that do not fit."""
-        pieces, failed, errors = [], [], {}
-        alone = treebank.lengths[rows] > _LONG
-        together, alone = rows[~alone], rows[alone]
+        """Return pieces, rows without a parse, errors and remarks by row."""
+        pieces, failed, errors, remarks = [], [], {}, {}
+        lengths = treebank.lengths
+
+        def collect(rows, trees, without, by_row=()):
+            pieces.append(_Piece(rows, trees))
+            failed.extend(rows[without].tolist())
+            remarks.update((int(rows[row]), by_row[row]) for row in by_row)
+
+        is_long = lengths[rows] > _LONG
+        together, alone = rows[~is_long], rows[is_long]
         if len(together):
             whole = len(together) == len(treebank)
             part = treebank if whole else treebank[together]
             try:
-                trees, without = parse(part, n_jobs=self.n_jobs)
-                pieces.append(_Piece(together, trees))
-                failed += together[without].tolist()
+                collect(together, *parse(part, n_jobs=self.n_jobs))
             except ChartMemoryError:
                 alone = rows
 
         def parse_one(row):
-            name, n_words = f"row {self.first + row}", int(treebank.lengths[row])
+            name, n_words = f"row {self.first + row}", int(lengths[row])
             shown = self.verbose and n_words > _LONG
             if shown:
                 sys.stderr.write(f"{name}: parsing {n_words} words\n")
@@ -209,14 +218,13 @@ class _Parsers(NamedTuple):
             return result
 
         jobs = [(row,) for row in alone.tolist()]
-        results = map_chunks(parse_one, jobs, n_jobs=self.n_jobs)
+        results = map_chunks(parse_one, jobs, n_jobs=self.n_jobs) if jobs else ()
         for (row,), result in zip(jobs, results, strict=True):
             if isinstance(result, str):
                 errors[row] = result
-                continue
-            pieces.append(_Piece(np.array([row]), result[0]))
-            failed += [row] * len(result[1])
-        return pieces, failed, errors
+            else:
+                collect(np.array([row]), *result)
+        return pieces, failed, errors, remarks
 
     def _raise(self, errors, failed):
         if errors:

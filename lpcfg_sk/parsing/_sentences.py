@@ -143,7 +143,9 @@ class SentenceCharts:
             try:
                 return use(self._pruned(row, threshold * _PRECISE))
             except ChartMemoryError as error:
+                result = use(self._pruned(row, threshold))
                 self._imprecise[row] = error
+                return result
         return use(self._pruned(row, threshold))
 
     def _pruned(self, row, threshold):
@@ -180,21 +182,19 @@ class SentenceCharts:
 
     def warn_of_memory(self):
         """Issue one warning about all charts so far that took too much memory."""
-        n_rows = len(self.treebank)
-        for rows, what in (
+        for errors, what in (
             (
-                self._imprecise.keys() - self._unfit.keys(),
+                self._imprecise,
                 "probabilities are therefore computed with "
                 f"prune={self.model.pruner.threshold}, and may be off by several "
                 "percent",
             ),
-            (self._unfit.keys(), "they have no answer"),
+            (self._unfit, "they have no answer"),
         ):
-            if rows:
-                error = {**self._imprecise, **self._unfit}[min(rows)]
+            if errors:
                 warn_caller(
-                    f"the charts of {len(rows)} of {n_rows} sentences do not fit; "
-                    f"{what}. The first: {error}",
+                    f"the charts of {len(errors)} of {len(self.treebank)} sentences do "
+                    f"not fit; {what}. The first: {errors[min(errors)]}",
                     RuntimeWarning,
                 )
 

@@ -6,7 +6,8 @@ before the first of them runs. Each class states what always holds of it:
 * learners of L-PCFGs: a model and a plain PCFG over the same symbols, as many states as
   the model has; those of EM one vector of emissions for each lexical rule; those of the
   spectral method projections of the features that they were fitted with;
-* `MarginEMPCFG`: one probability per rule;
+* `MarginEMPCFG`: one probability and one binomial per rule;
+* transformers: names that are strings, and a positive count of each feature;
 * language models: a vocabulary with the symbols of its mode, one row of probabilities
   per word, or tables of n-grams whose keys rise;
 * all estimators: attributes of the classes that their names say, and, once they are
@@ -219,6 +220,31 @@ def _are_shares(level, n_keys, n_histories):
     )
 
 
+def _features(state):
+    counts = state.get("counts_")
+    if "n_features_out_" not in state or not isinstance(counts, np.ndarray):
+        return True
+    return (
+        counts.ndim == 1
+        and counts.dtype.kind in "if"
+        and bool(np.isfinite(counts).all() and (counts > 0).all())
+        and state["n_features_out_"] == len(counts)
+        and _is_count(state["n_nodes_"])
+    )
+
+
+def _preterminals(state):
+    names = state.get("preterminals_", frozenset())
+    return isinstance(names, frozenset) and all(isinstance(n, str) for n in names)
+
+
+def _binomials(state):
+    binomials, grammar = state.get("binomials_"), state.get("grammar_")
+    if binomials is None:
+        return True
+    return sorted(binomials["rule"]) == sorted(str(rule) for rule in grammar.rules)
+
+
 def _words(state):
     table, vocabulary = state.get("words_"), state.get("vocabulary_")
     if table is None or vocabulary is None:
@@ -302,5 +328,8 @@ _EXPECTED = {
     "ids of words in the order of the vocabulary": _word_ids,
     "one row of parameters for each word": _states_of_words,
     "a vocabulary that begins the table of words": _words,
+    "a positive count of each feature": _features,
+    "names of pre-terminals": _preterminals,
+    "one binomial for each rule": _binomials,
     "singular vectors of the features of each nonterminal": _projections,
 }

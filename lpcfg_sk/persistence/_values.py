@@ -91,6 +91,13 @@ def _cfg_state(grammar):
 
 def _make_cfg(state):
     rules = [Rule(lhs, tuple(rhs), tuple(t)) for lhs, rhs, t in state["rules"]]
+    symbols = [symbol for rule in rules for symbol in (rule.lhs, *rule.rhs)]
+    flags = [state["implicit_start"], *(t for rule in rules for t in rule.terminal)]
+    if not (
+        all(isinstance(symbol, str) for symbol in symbols)
+        and all(isinstance(flag, bool) for flag in flags)
+    ):
+        raise ValueError("the symbols of a grammar are strings")
     return CFG(
         rules,
         state["start"],

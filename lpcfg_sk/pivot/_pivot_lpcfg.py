@@ -1,7 +1,6 @@
 """Learning by pivots: latent states of nodes, counts of rules, grammar."""
 
 import sys
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -11,6 +10,7 @@ from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk._left_out import LeftOutMixin
 from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.lpcfg import (
     Layout,
     coarse_pcfg,
@@ -357,13 +357,12 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         ]
         if collapsed:
             shown = ", ".join(collapsed[:5]) + (", ..." if len(collapsed) > 5 else "")
-            warnings.warn(
+            warn_caller(
                 f"the latent states of {len(collapsed)} nonterminals collapse "
                 f"({shown}): features have the same distribution in all of them, so "
                 "that eq. 1 has no unique maximum; ask for one state of these (m), "
                 "lower prior, or add features",
                 UserWarning,
-                stacklevel=5,
             )
 
     def _say(self, text):

@@ -66,29 +66,27 @@ class SpectralFamily:
 
     Attributes
     ----------
+    rules : RuleCounts
+        The rules of the treebank and their counts.
     base : dict of str to int
-        Numbers of states by the parameter `m` of the learner, all nonterminals.
-    counts : dict of str to float
-        Number of nodes of each nonterminal that may have more than one state.
+        Number of states of each nonterminal by the parameter `m` of the learner.
     """
 
     def __init__(self, learner, X, sample_weight=None, *, m_max):
         self._learner = learner
         self._corpus = learner._decompose_corpus(X, sample_weight, m_max)
-        rules, count = self._corpus.rules, self._corpus.label_count
+        self.rules = self._corpus.rules
         m = learner._numbers_of_states(self._corpus)
-        self.base = dict(zip(rules.nonterminals, m.tolist(), strict=True))
-        below = zip(rules.nonterminals, count.tolist(), rules.occurs_below, strict=True)
-        self.counts = {a: n for a, n, is_below in below if is_below}
+        self.base = dict(zip(self.rules.nonterminals, m.tolist(), strict=True))
 
     @cached_property
     def _ranks(self):
-        names = self._corpus.rules.nonterminals
+        names = self.rules.nonterminals
         return dict(zip(names, self._corpus.ranks.tolist(), strict=True))
 
     @cached_property
     def _coarse(self):
-        return coarse_pcfg(self._corpus.rules, alpha=self._learner.lexicon_alpha)
+        return coarse_pcfg(self.rules, alpha=self._learner.lexicon_alpha)
 
     @cached_property
     def _nodes(self):
@@ -114,7 +112,7 @@ class SpectralFamily:
         Parameters
         ----------
         nonterminal : str
-            One of `counts`, or one that the treebank does not have.
+            Its name; it may be one that the treebank does not have.
         m : int
             The number that is asked for.
 
@@ -140,12 +138,12 @@ class SpectralFamily:
         learner : SpectralLPCFG
         """
         learner = clone(self._learner).set_params(m=dict(m))
-        rules = self._corpus.rules
-        n_states = np.array([self.cut(a, m.get(a, 1)) for a in rules.nonterminals])
+        names = self.rules.nonterminals
+        n_states = np.array([self.cut(a, m.get(a, 1)) for a in names])
         chosen = None
         if known is not None:
             shapes, before = (
-                Layout.build(rules, n).shapes
+                Layout.build(self.rules, n).shapes
                 for n in (n_states, known.grammar_.arrays.n_states)
             )
             chosen = np.flatnonzero((shapes != before).any(axis=1))

@@ -1,7 +1,6 @@
 """Spectral learning: features, singular vectors, moments, grammar."""
 
 import sys
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,6 +12,7 @@ from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk._left_out import LeftOutMixin
 from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import coarse_pcfg, requested_states
 from lpcfg_sk.parsing import chart_log_probs
@@ -449,12 +449,11 @@ default="auto"
         X = self._check_trees(X)
         signs, logs = self.grammar_.tree_values(X, n_jobs=self.n_jobs)
         if (signs < 0).any():
-            warnings.warn(
+            warn_caller(
                 f"{(signs < 0).sum()} of {len(signs)} trees have a negative value, "
                 f"which spectral estimates allow, and {(signs == 0).sum()} the value "
                 "zero; their log probability is -inf",
                 ParseFailureWarning,
-                stacklevel=2,
             )
         return np.where(signs > 0, logs, -np.inf)
 
@@ -487,19 +486,18 @@ default="auto"
         word as an open-class word instead.
         """
         X = self._check_sentences(X)
-        charts = self._parser().charts(X, open_class=False, precise=True)
+        charts = self._precise_charts(self._parser(), X)
         log_prob = chart_log_probs(charts, n_jobs=self.n_jobs)
         impossible = np.flatnonzero(np.isneginf(log_prob))
         filled = [charts.chart(int(row), outside=False) for row in impossible]
         values = np.array([chart.total for chart in filled if chart is not None])
         if len(values):
             without = len(impossible) - len(values)
-            warnings.warn(
+            warn_caller(
                 f"{(values < 0).sum()} of {len(X)} sentences have a negative value, "
                 f"which spectral estimates allow, {(values >= 0).sum()} the value zero "
                 f"and {without} no tree; their log probability is -inf",
                 ParseFailureWarning,
-                stacklevel=2,
             )
         return log_prob
 

@@ -21,6 +21,7 @@ from lpcfg_sk.treebank._rule_table import (
     rule_keys,
 )
 from lpcfg_sk.treebank._sharded import ShardedTreebank, over_chunks
+from lpcfg_sk.treebank._spelling import CLASS_STRENGTH
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tokenize import tokenize
 from lpcfg_sk.treebank._tree import Tree
@@ -65,6 +66,7 @@ __all__ = [
 # Shared with other packages, but not public.
 _shared = (
     BARE,
+    CLASS_STRENGTH,
     RuleTable,
     TreebankInputMixin,
     TreebankTransformerMixin,

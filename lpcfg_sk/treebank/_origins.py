@@ -43,14 +43,13 @@ class Origins(NamedTuple):
 
     def frame(self):
         """Return a DataFrame with the columns file, line and number."""
-        numbers = {
-            name: pd.array(np.where(column < 0, 0, column), dtype="Int32")
-            for name, column in (("line", self.line), ("number", self.number))
-        }
-        for name, column in (("line", self.line), ("number", self.number)):
-            numbers[name][column < 0] = pd.NA
-        file = pd.Categorical.from_codes(self.file, categories=list(self.files))
-        return pd.DataFrame({"file": file, **numbers})
+        return pd.DataFrame(
+            {
+                "file": pd.Categorical.from_codes(self.file, list(self.files)),
+                "line": pd.arrays.IntegerArray(self.line, self.line < 0),
+                "number": pd.arrays.IntegerArray(self.number, self.number < 0),
+            }
+        )
 
 
 def joined_origins(treebanks):
@@ -81,6 +80,7 @@ class OriginRecorder:
     def __init__(self, columns):
         self._columns = columns
         self._files, self._file, self._line, self._number = [], [], [], []
+        self._n_done = columns.n_read
 
     def start_file(self, name):
         """Begin another file."""
@@ -89,16 +89,16 @@ class OriginRecorder:
 
     def add(self, text, scanner, lines):
         """Add the trees of a block, before which its file has so many lines."""
-        n_done = sum(map(len, self._line))
-        n_new = self._columns.n_read - n_done
+        n_done, self._n_done = self._n_done, self._columns.n_read
+        n_new = self._n_done - n_done
         line = np.full(n_new, -1, dtype=np.int32)
         places = getattr(scanner, "places", ())
         if len(places):
             breaks = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
             line[:] = lines + 1 + np.searchsorted(breaks, places[:, 0])
         self._line.append(line)
-        number = np.arange(n_new, dtype=np.int32) + (n_done - self._n_before + 1)
-        self._number.append(number.astype(np.int32))
+        first = n_done - self._n_before + 1
+        self._number.append(np.arange(first, first + n_new, dtype=np.int32))
         self._file.append(np.full(n_new, len(self._files) - 1, dtype=np.int32))
 
     def origins(self):

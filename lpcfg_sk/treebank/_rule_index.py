@@ -116,15 +116,20 @@ lex_word, lex_label, root_label
     def _build(cls, treebank):
         nonterminals, label = _used(treebank.labels.strings, treebank.label)
         backoff = treebank.words.backoff
-        classes = backoff[treebank.word] if backoff is not None else treebank.word
-        words, both = _used(
-            treebank.words.strings, np.concatenate([treebank.word, classes])
-        )
-        word, word_class = np.split(both, 2)
+        used = treebank.word
         if backoff is not None:
-            # A class is its own class, even if it does not occur as a word.
-            backoff = np.arange(len(words), dtype=np.int32)
-            backoff[word] = word_class
+            # The class of a word, and all coarser ones.
+            level = np.unique(used)
+            while len(level):
+                used = np.concatenate([used, level])
+                level = np.unique(backoff[level[backoff[level] != level]])
+        words, ids = _used(treebank.words.strings, used)
+        word = ids[: len(treebank.word)]
+        if backoff is not None:
+            new_id = np.full(len(backoff), -1, dtype=np.int32)
+            new_id[used] = ids
+            classes, backoff = backoff[used], np.empty(len(words), dtype=np.int32)
+            backoff[ids] = new_id[classes]
         n_labels = len(nonterminals)
         inner = np.flatnonzero(treebank.size > 1)
         left = inner + 1

@@ -13,8 +13,8 @@ class SymbolTable:
     strings : iterable of str
         The symbols; the position of a symbol is its id. No symbol occurs twice.
     backoff : array-like of int, default=None
-        For a table of words, the id of each word's signature class. A class is
-        its own class.
+        For a table of words, the id of each word's signature class, and of the next
+        coarser class of each class. The coarsest class is its own.
 
     Examples
     --------
@@ -33,6 +33,7 @@ class SymbolTable:
                     f"backoff has shape {backoff.shape}, expected one id for each of "
                     f"the {len(self.strings)} symbols"
                 )
+            _check_classes(backoff)
             backoff = read_only(backoff)
         self.backoff = backoff
         self._ids = None
@@ -132,6 +133,27 @@ class SymbolTable:
         translated = (-1 if i < 0 else get(names[i], -1) for i in ids.tolist())
         return np.fromiter(translated, dtype=np.int32, count=len(ids))
 
+    def known_class(self, ids):
+        """Replace unknown words by the finest of their classes that is known.
+
+        Parameters
+        ----------
+        ids : ndarray of int, shape (len(self),)
+            Ids of this table's words in another table, see `map_to`; -1 if unknown.
+
+        Returns
+        -------
+        ids : ndarray of int, shape (len(self),)
+            -1 where no class is known either.
+        """
+        ids, coarser = np.array(ids), self.backoff
+        while True:
+            unknown = np.flatnonzero((ids < 0) & (ids[coarser] >= 0))
+            ids[unknown] = ids[coarser[unknown]]
+            if np.array_equal(coarser, self.backoff[coarser]):
+                return ids
+            coarser = self.backoff[coarser]
+
     def _index(self):
         if self._ids is None:
             ids = {s: i for i, s in enumerate(self.strings)}
@@ -139,6 +161,18 @@ class SymbolTable:
                 raise ValueError("a symbol table holds each string once")
             self._ids = ids
         return self._ids
+
+
+def _check_classes(backoff):
+    """Refuse ids out of range, and classes that are coarser than themselves."""
+    n = len(backoff)
+    if n and not 0 <= backoff.min() <= backoff.max() < n:
+        raise ValueError(f"backoff holds ids out of range, expected 0 to {n - 1}")
+    coarser = backoff
+    for _ in range(n.bit_length()):
+        coarser = coarser[coarser]
+    if not np.array_equal(coarser, backoff[coarser]):
+        raise ValueError("backoff leads in a circle, expected ever coarser classes")
 
 
 def _restore(text, lengths, backoff):

@@ -12,8 +12,8 @@ def tokenize(text):
     Returns
     -------
     tokens : list of str
-        A row for ``predict``. Quotes become ``` `` ``` and ``''``, brackets ``-LRB-``
-        and ``-RRB-``, and contractions are split (``do`` ``n't``).
+        A row for ``predict``. Quotes become two backticks or two apostrophes, brackets
+        ``-LRB-`` and ``-RRB-``, and contractions are split (``do n't``).
 
     Raises
     ------

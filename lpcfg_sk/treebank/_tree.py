@@ -266,23 +266,13 @@ class Tree:
         >>> Tree.from_string("(S (NP (NNS dogs)) (VP bark))").spans()
         [('S', 0, 2), ('NP', 0, 1), ('NNS', 0, 1), ('VP', 1, 2)]
         """
-        if not self._labels:
-            return []
-        first = self._starts[self._lo]
-        end = first + len(self._span())
+        labels, sizes, words = self._content()
+        # In preorder the node after a subtree starts where the subtree stops.
+        starts = (*_starts(sizes), len(words))
         return [
-            (
-                self._labels[node],
-                self._starts[node] - first,
-                (
-                    self._starts[after]
-                    if (after := node + self._sizes[node]) < self._hi
-                    else end
-                )
-                - first,
-            )
-            for node in range(self._lo, self._hi)
-            if self._labels[node] is not None
+            (label, starts[node], starts[node + sizes[node]])
+            for node, label in enumerate(labels)
+            if label is not None
         ]
 
     def productions(self):

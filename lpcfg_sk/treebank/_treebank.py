@@ -509,7 +509,7 @@ class Treebank(TreebankFiles, Sequence):
         )
 
     def _repr_html_(self):
-        drawn = [row for row in range(min(len(self), 50)) if self.lengths[row] <= 40]
+        drawn = np.flatnonzero(self.lengths[:50] <= 40)[:3].tolist()
         figures = {
             "trees": int(self.is_parsed.sum()),
             "sentences without a tree": int((~self.is_parsed).sum()),
@@ -518,7 +518,7 @@ class Treebank(TreebankFiles, Sequence):
             "labels": len(np.unique(self.label[self.label >= 0])),
             "different tokens": len(np.unique(self.token)),
         }
-        below = "".join(self._tree(row)._repr_html_() for row in drawn[:3])
+        below = "".join(self._tree(row)._repr_html_() for row in drawn)
         return figures_html("Treebank", {k: n for k, n in figures.items() if n}, below)
 
     def __reduce__(self):

@@ -147,6 +147,13 @@ def check_sample_weight(sample_weight, treebank):
             f"{_LEAST_WEIGHT:g} and {1.0 / _LEAST_WEIGHT:g}: products of such counts "
             "leave the range of floating point; divide all weights by it"
         )
+    tiny = np.flatnonzero((weights > 0) & (weights < _LEAST_WEIGHT))
+    if len(tiny):
+        raise ValueError(
+            f"sample_weight[{tiny[0]}] is {weights[tiny[0]]:g}, expected 0 or at least "
+            f"{_LEAST_WEIGHT:g}: products of such counts vanish; give the row 0 to "
+            "leave it out"
+        )
     return weights
 
 

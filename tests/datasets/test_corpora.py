@@ -253,6 +253,7 @@ def test_deep_trees_and_long_tokens(tmp_path):
     assert trees.n_nodes == 5002 + 2
 
 
+@pytest.mark.slow_without_jit
 def test_the_sample_of_the_penn_treebank(wsj_train, wsj_dev):
     from tests.conftest import DATA
 

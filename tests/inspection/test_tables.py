@@ -80,7 +80,7 @@ def test_results_of_every_search():
 
 
 def test_only_searches_have_results():
-    with pytest.raises(TypeError, match=r"fitted search.*GridSearchCV, got Pipeline"):
+    with pytest.raises(TypeError, match=r"fitted search.*GridSearchCV, got Parser"):
         results_table(make_parser(PCFG()).fit(load_toy(10)))
     with pytest.raises(NotFittedError, match="GridSearchCV"):
         results_table(GridSearchCV(MarginEMPCFG(GRAMMAR), {"s": [1.0]}))

@@ -123,6 +123,15 @@ def test_other_parsers_answer_every_row():
     vote.set_params(on_failure="flat")
     assert statuses(vote, [WORDS, WORDS * 40]) == ["parsed", "flat"]
     assert [len(f) > 0 for f in vote.span_marginals([WORDS, []])] == [True, False]
+    with pytest.warns(RuntimeWarning, match="on 1 of 2 sentences the charts of some"):
+        frames = vote.span_marginals([WORDS, WORDS * 40])
+    assert frames[1].empty
+    vote.named_estimators_["b"][-1].max_memory = 2**31
+    _, status = vote.predict([WORDS, WORDS * 10], return_status=True)
+    assert status["status"].tolist() == ["parsed", "parsed"]
+    assert status["reason"].str.contains("1 of 2 members").tolist() == [False, True]
+    with pytest.warns(ParseFailureWarning, match="some members of the vote only"):
+        vote.predict([WORDS * 10])
 
 
 def test_warnings_point_at_the_line_that_asked(fitted):

@@ -11,6 +11,8 @@ INNER = ("S", "X", "Y")
 TAGS = ("P", "Q")
 WORDS = ("u", "v", "w")
 
+TOP = object()
+
 
 def random_grammar(rng, *, signed=False, states=4, density=0.6):
     """Draw a grammar over three in-terminals and two pre-terminals.
@@ -168,44 +170,86 @@ def all_trees(grammar, words, label):
                     yield Tree(label, [left, right])
 
 
-def smooth_lexicon(tokens, vectors, backoff, alpha):
+def smooth_lexicon(tokens, vectors, backoff, alpha, tag_of, *, beta=6.0, least=3e-4):
     """Mix words with their classes, by the formula, one word at a time.
 
-    `tokens` is a list of words, `vectors` maps (label, word) to a vector, and
-    `backoff` a word to its class (None without classes).
+    `tokens` is a list of pairs (label, word), `vectors` maps such a pair to a vector,
+    `backoff` a word to its class and a class to the next coarser one (None without
+    classes), and `tag_of` a label to its tag.
     """
-    count = Counter(tokens)
-    by_word = defaultdict(dict)
-    for (a, x), vector in vectors.items():
-        by_word[x][a] = np.asarray(vector, dtype=float)
-    open_class = defaultdict(float)
-    if backoff is not None and any(count[s] for s in set(backoff.values())):
-        rare = set(backoff.values())
-        size = {x: sum(count[y] for y in rare) for x in rare}
-    else:
-        rare = set(count)
-        size = {x: len(count) * count[x] for x in rare}
-    for x in rare:
-        for a, vector in by_word[x].items():
-            open_class[a] = open_class[a] + vector / size[x]
-    words = set(count) | set((backoff or {}).values()) | {"<UNK>"}
+    count, tokens_of = Counter(x for _, x in tokens), Counter(tokens)
+    shape = {a: 0.0 * np.asarray(v, dtype=float) for (a, _), v in vectors.items()}
+    parent = dict.fromkeys(count, TOP)
+    classes = {TOP}
+    for x, s in (backoff or {}).items():
+        parent[x] = TOP if x == s else s
+        classes.add(s)
+    words = {*parent, "<UNK>"}
+
+    def ancestors(s):
+        while True:
+            yield s
+            if s == TOP:
+                return
+            s = parent.get(s, TOP)
+
+    size, members = Counter(), defaultdict(dict)
+    for (a, x), n in tokens_of.items():
+        unit = 1.0 if x in classes else 1.0 / count[x]
+        for s in ancestors(x if x in classes else parent[x]):
+            size[s] += n * unit
+            old = members[s].get(a, (0.0, shape[a]))
+            members[s][a] = (old[0] + n * unit, old[1] + vectors[a, x] * unit)
+
+    def proba(s):
+        """Probability and vector of each label, before negligible ones go."""
+        above = {} if s == TOP else proba(parent[s])
+        strength = 0.0 if s == TOP else beta
+        found = {}
+        for a in {*members[s], *above}:
+            n, v = members[s].get(a, (0.0, shape[a]))
+            p, u = above.get(a, (0.0, shape[a]))
+            total = size[s] + strength
+            found[a] = ((n + strength * p) / total, (v + strength * u) / total)
+        return found
+
+    def without_negligible(found):
+        found = {a: pair for a, pair in found.items() if pair[0] >= least}
+        left = sum(p for p, _ in found.values())
+        return {a: (p / left, v / left) for a, (p, v) in found.items()}
+
     out = {}
     for x in words:
-        s = (backoff or {}).get(x, x)
-        if count[s]:
-            lender = {a: v / count[s] for a, v in by_word[s].items()}
+        own = {a: (tokens_of[a, x], vectors[a, x]) for a, y in tokens_of if y == x}
+        if x in classes:
+            lent, kept = without_negligible(proba(x)), 0.0
         else:
-            lender = dict(open_class)
-            s = None
-        if x == s:
-            out.update({(a, x): v for a, v in by_word[x].items()})
-            continue
-        own = count[x]
-        for a in set(by_word[x]) | set(lender):
-            value = by_word[x].get(a, 0.0) + alpha * lender.get(a, 0.0)
-            scale = own / (own + alpha) if own else 1.0 / alpha
-            out[a, x] = scale * value
+            lent = without_negligible(proba(parent.get(x, TOP)))
+            kept = count[x] / (count[x] + (alpha if backoff else 0.0)) if own else 0.0
+        total = count[x] or ((size[x] + 1) / (size[TOP] + 1) if x in classes else 1.0)
+        entries = defaultdict(lambda: (0.0, 0.0))
+        if backoff and kept:
+            mixed = defaultdict(lambda: (0.0, 0.0))
+            for a, (n, v) in own.items():
+                same = {b: q for b, q in lent.items() if tag_of[b] == tag_of[a]}
+                mu = (1 - kept) if same else 0.0
+                mass = sum(p for p, _ in same.values())
+                mixed[a] = _plus(mixed[a], n, v, 1 - mu)
+                for b, (p, u) in same.items():
+                    mixed[b] = _plus(mixed[b], p, u, mu * n / mass)
+            own = mixed
+        for a, (n, v) in own.items():
+            entries[a] = _plus(entries[a], n, v, kept)
+        for a, (p, u) in lent.items():
+            if total * (1 - kept) * p >= least * total and kept < 1:
+                entries[a] = _plus(entries[a], p, u, total * (1 - kept))
+        left = sum(n for n, _ in entries.values())
+        out.update({(a, x): v * total / left for a, (_, v) in entries.items()})
     return out
+
+
+def _plus(pair, n, v, factor):
+    return pair[0] + factor * n, pair[1] + factor * np.asarray(v, dtype=float)
 
 
 def maximize(counts, smoothing, pooling):

@@ -55,6 +55,34 @@ def test_parsing_stays_below_max_memory(prune):
     assert all(int(grown) < limit + 16 * 2**20 for _, _, grown in lines), lines
 
 
+_LIMITED = """
+import resource, warnings
+warnings.simplefilter("ignore")
+from pathlib import Path
+from lpcfg_sk import PCFG, make_parser
+from lpcfg_sk.datasets import load_toy
+trees = load_toy(60)
+parser = make_parser(PCFG(max_memory=2**40, prune=None)).fit(trees)
+expected = parser.predict(trees[:3])
+size = int(Path("/proc/self/statm").read_text().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (size + 2**27, size + 2**27))
+for _ in range(3):
+    try:
+        parser.predict([trees[0].words() * 100])
+    except MemoryError:
+        print("MemoryError")
+print(parser.predict(trees[:3]) == expected)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_a_limit_of_the_system_is_a_memory_error():
+    done = subprocess.run(
+        [sys.executable, "-c", _LIMITED], capture_output=True, text=True
+    )
+    assert done.stdout == "MemoryError\n" * 3 + "True\n", done.stderr
+
+
 def test_a_refused_sentence_does_not_spoil_the_parser():
     trees = load_toy(60)
     parser = make_parser(PCFG(max_memory=300_000, on_failure="raise")).fit(trees)

@@ -70,3 +70,23 @@ def test_a_cache_folder_that_cannot_be_used_is_passed_over(tmp_path):
     )
     assert str(folder) == nowhere
     assert list(user.rglob("*.nbi"))
+
+
+def test_two_processes_fill_one_cache(tmp_path):
+    parent = str(Path(lpcfg_sk.__file__).parents[1])
+    environment = {
+        **os.environ,
+        "PYTHONPATH": parent,
+        "NUMBA_DISABLE_JIT": "0",
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    command = [sys.executable, "-c", _PROGRAM, parent]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(command, env=environment, **pipes) for _ in range(2)]
+    for process in processes:
+        out, err = process.communicate()
+        assert process.returncode == 0, err
+        assert out.startswith("1 ")
+    # A third one reads what they wrote.
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout == out

@@ -136,7 +136,9 @@ def _uses(name, value):
         uses = dict.fromkeys(("log_prob", "sentence_log_prob", "marginals"), (X,))
         uses |= {"sample": (3, 0), **dict.fromkeys(("to_wta", "to_frame"), ())}
     elif name.startswith("Margin") or name.startswith("margin"):
-        X = models.STRINGS if name.startswith("Margin") else [["x", "y"], ["x", "q"]]
+        X = [["x", "y"], ["x", "y", "x", "z"], ["x", "q"]]
+        if name.startswith("Margin"):
+            X = models.STRINGS
         uses = _uses_of_parser(X, X) | {"to_lpcfg": ()}
         if name == "margin cycle":
             for method in ("parse_kbest", "span_marginals", "to_lpcfg"):

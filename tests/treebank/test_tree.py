@@ -2,7 +2,7 @@ from xml.dom.minidom import parseString
 
 import pytest
 
-from lpcfg_sk import Tree
+from lpcfg_sk import Tree, Treebank
 
 
 def test_construction_from_parts():
@@ -81,3 +81,46 @@ def test_pictures_are_well_formed_whatever_the_words():
     svg = Tree("S", ["bell\x07", "half\ud800", "<&>"])._repr_svg_()
     assert "bell\ufffd" in svg
     parseString(svg)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))",
+        "(X a)",
+        "(S (NP a) b (VP (V c) d))",
+        "(A (B (C (D x))))",
+    ],
+)
+def test_methods_of_nltk_mean_the_same(text):
+    tree = Tree.from_string(text)
+    theirs = tree.to_nltk()
+    assert tree.leaves() == theirs.leaves()
+    assert tree.height() == theirs.height()
+    assert [t.to_nltk() for t in tree.subtrees()] == list(theirs.subtrees())
+    assert tree.productions() == [str(p) for p in theirs.productions()]
+    if None not in tree.tags():
+        assert tree.pos() == theirs.pos()
+    for subtree in tree.subtrees():
+        assert subtree.spans()[0] == (subtree.label, 0, len(subtree.leaves()))
+
+
+def test_methods_do_not_recurse(capsys):
+    depth = 20_000
+    deep = Tree.from_string("(S " * depth + "x" + ")" * depth)
+    assert deep.height() == depth + 1
+    assert len(deep.spans()) == depth
+    assert sum(1 for _ in deep.subtrees()) == depth
+    Tree("S", ["a", "b"]).pretty_print()
+    assert capsys.readouterr().out.startswith("S\n")
+    assert Tree(None, ["a", "b"]).pos() == [("a", None), ("b", None)]
+    assert Tree(None, ["a", "b"]).spans() == []
+
+
+@pytest.mark.parametrize(
+    "words", [["(", ")"], ["\\"], ["\\", "("], ["a\\", "(b)", "\\)"], [")("], ["\\/"]]
+)
+def test_words_with_brackets_are_read_back(words):
+    for tree in (Tree("S", [Tree("A(", [w]) for w in words]), Tree("S", words)):
+        assert Tree.from_string(str(tree)) == tree
+        assert Treebank([str(tree)])[0] == tree

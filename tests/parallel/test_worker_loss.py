@@ -1,0 +1,106 @@
+"""Workers of a cluster that die in the middle of the work."""
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+import time
+
+import joblib
+import pytest
+from sklearn.base import clone
+
+from lpcfg_sk import EMLPCFG, PCFG, make_parser
+from lpcfg_sk._parallel import Resident, map_chunks
+from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.exceptions import WorkerLossError
+
+pytestmark = [
+    pytest.mark.slow_without_jit,
+    pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ParseFailureWarning"),
+    pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ConvergenceWarning"),
+]
+
+TREES = load_toy(120)
+
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture
+def own_cluster():
+    """Two workers that a test may kill."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            processes=True,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+        joblib.parallel_config(backend="dask"),
+    ):
+        yield client
+
+
+@contextlib.contextmanager
+def a_worker_dies(client, after):
+    """Kill a worker after some seconds of the work in this context."""
+    victim = min(client.run(os.getpid).values())
+    timer = threading.Timer(after, os.kill, (victim, signal.SIGKILL))
+    timer.start()
+    yield
+    timer.join()
+
+
+def test_chunks_of_a_dead_worker_are_sent_again(own_cluster):
+    data = Resident(list(range(100)))
+
+    def slow(values, i):
+        time.sleep(0.1)
+        return values[i]
+
+    with a_worker_dies(own_cluster, 0.5):
+        found = list(map_chunks(slow, [(data, i) for i in range(20)]))
+    assert found == list(range(20))
+
+
+def test_data_of_a_dead_worker_is_sent_again(own_cluster):
+    data = Resident([1, 2])
+    chunks = [(data, 0), (data, 1)]
+    assert list(map_chunks(lambda d, i: d[i], chunks)) == [1, 2]
+    keepers = own_cluster.who_has()[data.on(own_cluster).key]
+    for worker in own_cluster.run(os.getpid, workers=list(keepers)).values():
+        os.kill(worker, signal.SIGKILL)
+    assert list(map_chunks(lambda d, i: d[i], chunks)) == [1, 2]
+
+
+def test_a_chunk_that_kills_every_worker_is_an_error(own_cluster):
+    def die(i):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises((WorkerLossError, distributed.KilledWorker)):
+        list(map_chunks(die, [(0,), (1,)]))
+
+
+def bytes_of(model):
+    return [a.tobytes() for a in model[-1].grammar_.arrays]
+
+
+def test_a_fit_survives_the_death_of_a_worker(own_cluster, small_chunks):
+    model = make_parser(EMLPCFG(2, max_iter=12, tol=None, random_state=0))
+    with joblib.parallel_config(backend="threading"):
+        expected = bytes_of(clone(model).fit(TREES))
+    with a_worker_dies(own_cluster, 1.0):
+        assert bytes_of(clone(model).fit(TREES)) == expected
+
+
+def test_predictions_survive_the_death_of_a_worker(own_cluster, small_chunks):
+    with joblib.parallel_config(backend="threading"):
+        parser = make_parser(PCFG()).fit(TREES)
+        expected = parser.predict(TREES)
+    with a_worker_dies(own_cluster, 0.3):
+        for _ in range(3):
+            assert parser.predict(TREES) == expected
