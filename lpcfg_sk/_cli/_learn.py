@@ -46,9 +46,12 @@ def demo(arguments):
         "Pivot + EM, m=8": EMLPCFG(8, init=PivotLPCFG(8), **em),
     }
     parsers = {name: make_parser(learner) for name, learner in learners.items()}
+    duration = f"about {4 + len(training) // 400} seconds"
+    if arguments.corpus == "penn":
+        duration = "a few minutes"
     say(
-        f"five learners on {len(training)} trees: about {_seconds(len(training))} "
-        "seconds, and a minute more where kernels have to be compiled"
+        f"five learners on {len(training)} trees: {duration}, and a minute more where "
+        "kernels have to be compiled"
     )
     # A run on a few trees compiles the kernels, so that the times below are of work.
     compare(parsers, training[:300], test=training[-10:])
@@ -58,11 +61,6 @@ def demo(arguments):
         emit(f"  {' '.join(test[0].words())}")
         emit(f"  {test[0]}\n")
     emit_table(table, as_json=arguments.json)
-
-
-def _seconds(n_trees):
-    """Rough time of the demonstration on one core, when kernels are compiled."""
-    return 4 + n_trees // 400
 
 
 def compile(arguments):
