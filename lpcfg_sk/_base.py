@@ -18,6 +18,7 @@ from lpcfg_sk.parsing import ChartParser, chart_log_probs, chart_marginals
 from lpcfg_sk.treebank import (
     TreebankInputMixin,
     TreebankTransformerMixin,
+    check_sample_weight,
     check_treebank,
     concatenate,
     unbinarize,
@@ -42,7 +43,7 @@ class ParserMixin(TreebankInputMixin):
         X : Treebank or iterable of trees
             Sentences to parse, and the gold trees where `y` is None.
         y : Treebank or iterable of trees, default=None
-            Gold trees.
+            Gold trees. Rows without one are left out.
         sample_weight : array-like of float, shape (n_sentences,), default=None
             How often each sentence counts.
 
@@ -55,10 +56,26 @@ class ParserMixin(TreebankInputMixin):
             out.
         """
         X = self._check_sentences(X)
-        gold = check_treebank(X if y is None else y, estimator=self, parsed=True)
+        gold = X if y is None else check_treebank(y, estimator=self)
+        X, gold, sample_weight = self._with_trees(X, gold, sample_weight)
         if gold.binarized:
             gold = unbinarize(gold)
         return f1_score(gold, self.predict(X), sample_weight=sample_weight)
+
+    def _with_trees(self, X, gold, sample_weight):
+        """Leave out the rows of all three whose gold tree is missing."""
+        rows = gold.is_parsed
+        if rows.all() and len(rows):
+            return X, gold, sample_weight
+        if not rows.any():
+            raise ValueError(
+                f"{type(self).__name__}.score needs a gold tree, and none of these "
+                f"{len(rows)} rows has one; in cross-validation of trees and "
+                "sentences, shuffle the rows: KFold(5, shuffle=True, random_state=0)"
+            )
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, gold)[rows]
+        return X[rows], gold[rows], sample_weight
 
     def _check_sentences(self, X, sharded=False):
         check_is_fitted(self)
@@ -200,14 +217,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         :meth:`span_marginals` compute in double precision.
         """
         X = self._check_sentences(X, sharded=True)
-        parser = self._parser()
-        parts = [parser.predict(chunk, n_jobs=self.n_jobs) for chunk in X.chunks()]
-        trees = concatenate([trees for trees, _ in parts])
-        failed = [
-            begin + row
-            for begin, (_, rows) in zip(X.chunk_offsets.tolist(), parts, strict=False)
-            for row in rows
-        ]
+        trees, failed = self._parse(X)
         if failed:
             warnings.warn(
                 f"{len(failed)} of {len(X)} sentences have no parse and got a flat "
@@ -217,7 +227,18 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
             )
         return trees
 
-    def span_marginals(self, X):
+    def _parse(self, X):
+        """Return the trees, and the rows that have a flat tree for want of a parse."""
+        parser = self._parser()
+        parts = [parser.predict(chunk, n_jobs=self.n_jobs) for chunk in X.chunks()]
+        failed = [
+            begin + row
+            for begin, (_, rows) in zip(X.chunk_offsets.tolist(), parts, strict=False)
+            for row in rows
+        ]
+        return concatenate([trees for trees, _ in parts]), failed
+
+    def span_marginals(self, X, *, precise=True):
         """Posterior probabilities of brackets over the original labels.
 
         Intermediate labels of the binarisation are left out, unary chains are split
@@ -227,6 +248,10 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         ----------
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
+        precise : bool, default=True
+            Whether to lower the threshold of the pruning by the factor 1e-8. Without
+            it the values are those by which :meth:`predict` chooses brackets, in about
+            its time.
 
         Returns
         -------
@@ -249,7 +274,8 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         ``parser[-1].span_marginals(parser[:-1].transform(X))``.
         """
         X = self._check_sentences(X)
-        return self._parser().span_marginals(X, n_jobs=self.n_jobs)
+        parser = self._parser()
+        return parser.span_marginals(X, precise=precise, n_jobs=self.n_jobs)
 
     def marginals(self, X, *, normalize=False):
         """Marginals μ(a, i, j) of the nonterminals of the grammar.

@@ -64,22 +64,30 @@ class CFGParserMixin(TreebankInputMixin):
         """
         check_is_fitted(self)
         X = check_treebank(X, estimator=self, allow_empty=True, sharded=True)
+        trees, failed = self._parse(X)
+        if failed:
+            warnings.warn(
+                f"{len(failed)} of {len(X)} sentences have no derivation and got a "
+                f"flat tree (the first is row {failed[0]})",
+                ParseFailureWarning,
+                stacklevel=2,
+            )
+        return trees
+
+    def _parse(self, X):
+        """Return the trees, and the rows that have a flat tree for want of a parse."""
         decoder = self.decoder
         if decoder == "auto":
             decoder = "mbr" if self._binarized else "viterbi"
         by_rules = not self._binarized and decoder in ("viterbi", "max-marginal")
         parse = self._predict_by_rules if by_rules else self._predict_by_chart
         parts = [parse(chunk, decoder) for chunk in X.chunks()]
-        trees = concatenate([trees for trees, _ in parts])
-        failures = sum(len(failed) for _, failed in parts)
-        if failures:
-            warnings.warn(
-                f"{failures} of {len(X)} sentences have no derivation and got a flat "
-                "tree",
-                ParseFailureWarning,
-                stacklevel=2,
-            )
-        return trees
+        failed = [
+            begin + row
+            for begin, (_, rows) in zip(X.chunk_offsets.tolist(), parts, strict=False)
+            for row in rows
+        ]
+        return concatenate([trees for trees, _ in parts]), failed
 
     def _predict_by_chart(self, X, decoder):
         return self._parser().predict(X, n_jobs=self.n_jobs)
@@ -199,13 +207,15 @@ class CFGParserMixin(TreebankInputMixin):
             frames.append(pd.DataFrame(columns))
         return frames
 
-    def span_marginals(self, X):
+    def span_marginals(self, X, *, precise=True):
         """Posterior probabilities of brackets over the original labels.
 
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
+        precise : bool, default=True
+            Whether to lower the threshold of the pruning by the factor 1e-8.
 
         Returns
         -------
@@ -220,7 +230,8 @@ class CFGParserMixin(TreebankInputMixin):
         """
         check_is_fitted(self)
         X = check_treebank(X, estimator=self, allow_empty=True)
-        return self._parser().span_marginals(X, n_jobs=self.n_jobs)
+        parser = self._parser()
+        return parser.span_marginals(X, precise=precise, n_jobs=self.n_jobs)
 
     def sample(self, n=1, random_state=None, *, max_nodes=1_000_000):
         """Draw trees from the grammar.

@@ -12,10 +12,10 @@ from sklearn.utils.metaestimators import _BaseComposition
 from lpcfg_sk._base import ParserMixin
 from lpcfg_sk._kernels._chart_spans import span_count
 from lpcfg_sk._parallel import map_chunks
-from lpcfg_sk._pipeline import make_parser
+from lpcfg_sk._pipeline import make_parser, unfrozen
 from lpcfg_sk._validation import N_JOBS, Interval, fit_context
 from lpcfg_sk.em import EMLPCFG
-from lpcfg_sk.ensemble._members import Electorate, prepare, unfrozen
+from lpcfg_sk.ensemble._members import Electorate, prepare
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.parsing import (
     BRACKET_PENALTY,
@@ -152,7 +152,7 @@ class VotingParser(ParserMixin, _BaseComposition):
 
         Parameters
         ----------
-        X : Treebank
+        X : Treebank, ShardedTreebank or iterable of trees
             Trees.
         y : None
             Ignored.
@@ -167,7 +167,7 @@ class VotingParser(ParserMixin, _BaseComposition):
         fresh = [(name, est) for name, est in members if unfrozen(est) is est]
         fitted = {name: unfrozen(est) for name, est in members}
         if fresh:
-            X = check_treebank(X, estimator=self, parsed=True)
+            X = check_treebank(X, estimator=self, parsed=True, sharded=True)
             weights = {}
             if sample_weight is not None:
                 weights["sample_weight"] = check_sample_weight(sample_weight, X)
@@ -253,6 +253,17 @@ class VotingParser(ParserMixin, _BaseComposition):
             has a flat tree, and is counted in one :class:`ParseFailureWarning`.
         """
         X = self._check_sentences(X)
+        trees, left_out, n_voters = self._vote(X)
+        self._report(left_out, n_voters)
+        return trees
+
+    def _parse(self, X):
+        """Return the trees, and the rows that have a flat tree for want of a parse."""
+        trees, left_out, n_voters = self._vote(X)
+        return trees, [row for row, out in enumerate(left_out) if len(out) == n_voters]
+
+    def _vote(self, X):
+        """Return the trees, the members without a vote on each, and how many vote."""
         ballot = self._ballot(X, quick=True)
 
         def tree(row):
@@ -262,18 +273,21 @@ class VotingParser(ParserMixin, _BaseComposition):
             return bracket_tree(ballot.table, brackets, self.bracket_penalty), left_out
 
         rows = map_sentences(tree, X, n_jobs=self.n_jobs)
-        self._report([left_out for _, left_out in rows], ballot)
         names = (*ballot.table.names, *ballot.table.tag_names)
         nodes = [nodes for nodes, _ in rows]
-        return assemble(X.unparsed(), names, nodes, binarized=False)
+        trees = assemble(X.unparsed(), names, nodes, binarized=False)
+        return trees, [left_out for _, left_out in rows], ballot.n
 
-    def span_marginals(self, X):
+    def span_marginals(self, X, *, precise=True):
         """Mean posterior probabilities of the brackets over all members.
 
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
+        precise : bool, default=True
+            Whether to lower the threshold of the pruning by the factor 1e-8. Without
+            it the values are those by which :meth:`predict` chooses brackets.
 
         Returns
         -------
@@ -282,7 +296,7 @@ class VotingParser(ParserMixin, _BaseComposition):
             without rows for a sentence that no member parses.
         """
         X = self._check_sentences(X)
-        ballot = self._ballot(X)
+        ballot = self._ballot(X, quick=not precise)
 
         def frame(row):
             brackets, _ = ballot.count(row)
@@ -290,8 +304,8 @@ class VotingParser(ParserMixin, _BaseComposition):
 
         return map_sentences(frame, X, n_jobs=self.n_jobs)
 
-    def _report(self, left_out, ballot):
-        failed = [row for row, out in enumerate(left_out) if len(out) == ballot.n]
+    def _report(self, left_out, n_voters):
+        failed = [row for row, out in enumerate(left_out) if len(out) == n_voters]
         if failed:
             warnings.warn(
                 f"{len(failed)} of {len(left_out)} sentences have no parse under any "
@@ -299,7 +313,7 @@ class VotingParser(ParserMixin, _BaseComposition):
                 ParseFailureWarning,
                 stacklevel=3,
             )
-        partly = sum(0 < len(out) < ballot.n for out in left_out)
+        partly = sum(0 < len(out) < n_voters for out in left_out)
         if partly:
             warnings.warn(
                 f"on {partly} of {len(left_out)} sentences some members had no usable "

@@ -264,13 +264,15 @@ class ChartParser:
             brackets.tag_weight[words, ids[tags[words]]] = 1.0
         return brackets
 
-    def span_marginals(self, treebank, *, n_jobs=None):
+    def span_marginals(self, treebank, *, precise=True, n_jobs=None):
         """Marginals of the original brackets and tags, as DataFrames.
 
         Parameters
         ----------
         treebank : Treebank
             Sentences.
+        precise : bool, default=True
+            Whether marginals are to be right, with a threshold far below `prune`.
         n_jobs : int, default=None
             Number of threads.
 
@@ -280,7 +282,7 @@ class ChartParser:
             One per sentence, with the columns label, start, end, marginal and tag;
             without rows for a sentence that has no parse.
         """
-        charts = self.charts(treebank, precise=True)
+        charts = self.charts(treebank, quick=not precise, precise=precise)
 
         def frame(row):
             return bracket_frame(self.brackets, self.bracket_marginals(charts, row))

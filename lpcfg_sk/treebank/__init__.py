@@ -20,7 +20,7 @@ from lpcfg_sk.treebank._rule_table import (
     lexical_keys,
     rule_keys,
 )
-from lpcfg_sk.treebank._sharded import ShardedTreebank, over_chunks
+from lpcfg_sk.treebank._sharded import ShardedTreebank, append_rows, over_chunks
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
@@ -66,6 +66,7 @@ _shared = (
     RuleTable,
     TreebankInputMixin,
     TreebankTransformerMixin,
+    append_rows,
     check_sample_weight,
     check_treebank,
     encode_label,

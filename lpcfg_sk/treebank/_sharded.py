@@ -279,6 +279,34 @@ def over_chunks(func, X, *columns, n_jobs=None):
     yield from map_chunks(run, zip(chunks, *pieces, strict=True), n_jobs=n_jobs)
 
 
+def append_rows(X, treebanks, folder):
+    """Return a corpus with further rows at its end.
+
+    Parameters
+    ----------
+    X : Treebank or ShardedTreebank
+        The corpus.
+    treebanks : iterable of Treebank
+        The rows, in parts.
+    folder : path-like
+        Where each part is written to a file of its own if the corpus is in files.
+
+    Returns
+    -------
+    treebank : Treebank or ShardedTreebank
+        As `X`.
+    """
+    if isinstance(X, Treebank):
+        return concatenate([X, *treebanks])
+    shards, lengths = list(X._shards), np.diff(X.offsets).tolist()
+    for number, treebank in enumerate(treebanks):
+        path = os.path.join(folder, f"{number:05d}{_SUFFIX}")
+        treebank.save(path)
+        shards.append(_Shard(path, None, ()))
+        lengths.append(len(treebank))
+    return X._with(shards, lengths)
+
+
 def _save(shard, path, named):
     treebank = shard.load()
     # All shards have the same features, whose names may be larger than a shard.

@@ -69,8 +69,8 @@ def check_treebank(
         row = int(np.flatnonzero(~X.is_parsed)[0])
         raise ValueError(
             f"{name} needs trees here, but row {row} is a sentence without a tree "
-            f"({int((~X.is_parsed).sum())} such rows); leave them out or parse them "
-            "first"
+            f"({int((~X.is_parsed).sum())} such rows); leave them out, parse them "
+            "first, or let SelfTrainingParser learn from trees and sentences"
         )
     if binary and X.rule_index is None:
         _check_binary(X, name, learner)
