@@ -80,8 +80,8 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     student_ : estimator
-        The fitted student; the teacher itself where there is no sentence to learn
-        from and `student` is None.
+        The fitted student. Without sentences it is fitted to the trees; where
+        `student` is None it is then the teacher itself.
     n_automatic_, n_failed_, n_unsure_ : list of int
         For each round, the number of automatic trees that the student learnt from, of
         sentences without a parse, and of trees below `min_confidence`.
@@ -183,13 +183,12 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
         self.n_automatic_, self.n_failed_, self.n_unsure_ = [], [], []
         with use_jobs(self.n_jobs):
             parser = self.teacher
-            if not frozen:
-                parser = fit_weighted(clone(parser), X[trees], of_trees)
-            if len(sentences):
-                for _ in range(self.n_rounds):
-                    parser = self._fit_student(parser, X, trees, sentences, weight)
-            elif self.student is not None:
+            if self.student is not None and not len(sentences):
                 parser = fit_weighted(clone(self.student), X[trees], of_trees)
+            elif not frozen:
+                parser = fit_weighted(clone(parser), X[trees], of_trees)
+            for _ in range(self.n_rounds if len(sentences) else 0):
+                parser = self._fit_student(parser, X, trees, sentences, weight)
         self.student_ = unfrozen(parser)
         self._warn()
         return self
