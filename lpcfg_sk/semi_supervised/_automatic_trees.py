@@ -14,8 +14,10 @@ from lpcfg_sk.treebank import concatenate
 __all__ = [
     "AutomaticTrees",
     "fit_weighted",
+    "last_step",
     "mean_bracket_posteriors",
     "parse",
+    "transform",
     "use_jobs",
 ]
 
@@ -63,11 +65,13 @@ class AutomaticTrees:
         for begin, chunk in zip(begins, self._sentences.chunks(), strict=True):
             parts = []
             for first in range(0, len(chunk), _BATCH):
-                trees, rows = self._parse(chunk[first : first + _BATCH])
+                batch = chunk[first : first + _BATCH]
+                trees, rows = self._parse(batch)
                 parts.append(trees)
                 self.rows.append(begin + first + rows)
-                self._report(begin + first + _BATCH)
-            yield concatenate(parts)
+                self._report(begin + first + len(batch))
+            if any(map(len, parts)):
+                yield concatenate(parts)
 
     def _parse(self, batch):
         """Return the trees of a batch that are to be used, and their rows."""
@@ -87,7 +91,7 @@ class AutomaticTrees:
         if self._progress is not None:
             total = len(self._sentences)
             sys.stderr.write(
-                f"{self._progress}: parsed {min(done, total)} of {total} sentences, "
+                f"{self._progress}: parsed {done} of {total} sentences, "
                 f"{self.n_failed} without a parse, {self.n_unsure} unsure\n"
             )
 
@@ -109,10 +113,9 @@ def parse(parser, X):
     failed : list of int
         Rows with a flat tree for want of a parse.
     """
-    learner, transformed = _last_step(parser, X)
-    if hasattr(learner, "_parse"):
-        return learner._parse(transformed)
-    return learner.predict(transformed), []
+    learner = last_step(parser)
+    X = transform(parser, X)
+    return learner._parse(X) if hasattr(learner, "_parse") else (learner.predict(X), [])
 
 
 def mean_bracket_posteriors(parser, trees):
@@ -131,8 +134,8 @@ def mean_bracket_posteriors(parser, trees):
         :math:`\frac{1}{|t|} \sum_{(X, i, j) ∈ t} P(X, i, j)` over the brackets of the
         tree t, root included and tags left out; 1 for a tree without brackets.
     """
-    learner, X = _last_step(parser, trees.unparsed())
-    frames = learner.span_marginals(X, precise=False)
+    X = transform(parser, trees.unparsed())
+    frames = last_step(parser).span_marginals(X, precise=False)
     confidence = np.ones(len(trees))
     names = trees.labels.strings
     for row, frame in enumerate(frames):
@@ -150,14 +153,18 @@ def mean_bracket_posteriors(parser, trees):
     return confidence
 
 
-def _last_step(parser, X):
-    """Return the learner at the end of a pipeline, and X as it sees it."""
+def last_step(parser):
+    """Return the learner at the end of a pipeline, or the parser itself."""
     parser = unfrozen(parser)
-    if not isinstance(parser, Pipeline):
-        return parser, X
-    if len(parser) > 1:
-        X = parser[:-1].transform(X)
-    return unfrozen(parser[-1]), X
+    return unfrozen(parser[-1]) if isinstance(parser, Pipeline) else parser
+
+
+def transform(parser, X):
+    """Return X as the last step of a fitted parser sees it."""
+    parser = unfrozen(parser)
+    if isinstance(parser, Pipeline) and len(parser) > 1:
+        return parser[:-1].transform(X)
+    return X
 
 
 def fit_weighted(parser, X, weight):

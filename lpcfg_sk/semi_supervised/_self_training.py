@@ -17,15 +17,12 @@ from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.semi_supervised._automatic_trees import (
     AutomaticTrees,
     fit_weighted,
+    last_step,
     parse,
+    transform,
     use_jobs,
 )
-from lpcfg_sk.treebank import (
-    append_rows,
-    check_sample_weight,
-    check_treebank,
-    over_chunks,
-)
+from lpcfg_sk.treebank import append_rows, check_sample_weight, check_treebank
 
 __all__ = ["SelfTrainingParser"]
 
@@ -36,7 +33,8 @@ def _student_has(name):
     def has(self):
         student = self.teacher if self.student is None else self.student
         # The attribute error of the student says why it has no such method.
-        return getattr(getattr(self, "student_", student), name) is not None
+        student = last_step(getattr(self, "student_", student))
+        return getattr(student, name) is not None
 
     return has
 
@@ -167,7 +165,7 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
         """
         X = check_treebank(X, estimator=self, sharded=True)
         weight = check_sample_weight(sample_weight, X)
-        parsed = np.concatenate(list(over_chunks(lambda chunk: chunk.is_parsed, X)))
+        parsed = X.is_parsed
         trees = np.flatnonzero(parsed & (weight > 0))
         sentences = np.flatnonzero(~parsed & (weight > 0))
         frozen = isinstance(self.teacher, FrozenEstimator)
@@ -179,6 +177,12 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
             )
         if self.unlabeled_weight == 0:
             sentences = sentences[:0]
+        if len(sentences) and next(iter(X.chunks())).binarized:
+            raise ValueError(
+                "SelfTrainingParser takes the trees of a treebank as they are, and "
+                "these are binarised: parsed sentences would not match them; put the "
+                "TreeBinarizer into the teacher, make_parser(...)"
+            )
         of_trees = None if sample_weight is None else weight[trees]
         self.n_automatic_, self.n_failed_, self.n_unsure_ = [], [], []
         with use_jobs(self.n_jobs):
@@ -239,7 +243,8 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
         trees : Treebank
             One tree per row over the original tokens.
         """
-        return self._fitted_student().predict(X)
+        check_is_fitted(self)
+        return self.student_.predict(X)
 
     @available_if(_student_has("parse_kbest"))
     def parse_kbest(self, X, k=10):
@@ -257,25 +262,25 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
         parses : list of list of (Tree, float)
             For each sentence its trees with their scores, the best first.
         """
-        return self._fitted_student().parse_kbest(X, k)
+        return self._ask("parse_kbest", X, k)
 
     @available_if(_student_has("span_marginals"))
-    def span_marginals(self, X, **options):
+    def span_marginals(self, X, *, precise=True):
         """Posterior probabilities of brackets under the student.
 
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
-        **options
-            Options of the student's method.
+        precise : bool, default=True
+            Whether to lower the threshold of the pruning by the factor 1e-8.
 
         Returns
         -------
         frames : list of DataFrame
             One per sentence.
         """
-        return self._fitted_student().span_marginals(X, **options)
+        return self._ask("span_marginals", X, precise=precise)
 
     @available_if(_student_has("marginals"))
     def marginals(self, X, *, normalize=False):
@@ -293,7 +298,7 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
         frames : list of DataFrame
             One per sentence.
         """
-        return self._fitted_student().marginals(X, normalize=normalize)
+        return self._ask("marginals", X, normalize=normalize)
 
     @available_if(_student_has("score_samples"))
     def score_samples(self, X):
@@ -308,7 +313,7 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         log_prob : ndarray of float64, shape (n_trees,)
         """
-        return self._fitted_student().score_samples(X)
+        return self._ask("score_samples", X)
 
     @available_if(_student_has("sentence_log_prob"))
     def sentence_log_prob(self, X):
@@ -323,7 +328,7 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         log_prob : ndarray of float64, shape (n_sentences,)
         """
-        return self._fitted_student().sentence_log_prob(X)
+        return self._ask("sentence_log_prob", X)
 
     @available_if(_student_has("sample"))
     def sample(self, n=1, random_state=None):
@@ -340,15 +345,18 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         trees : Treebank
         """
-        return self._fitted_student().sample(n, random_state)
+        check_is_fitted(self)
+        return last_step(self.student_).sample(n, random_state)
 
     def _parse(self, X):
         """Return the trees, and the rows that have a flat tree for want of a parse."""
-        return parse(self._fitted_student(), X)
+        return parse(self.student_, X)
 
-    def _fitted_student(self):
+    def _ask(self, method, X, *args, **options):
+        """Call a method of the student's last step over sentences as it sees them."""
         check_is_fitted(self)
-        return self.student_
+        X = transform(self.student_, X)
+        return getattr(last_step(self.student_), method)(X, *args, **options)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "student_")

@@ -16,9 +16,11 @@ from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._rule_index import RuleIndex, count_rules, leaf_tokens
 from lpcfg_sk.treebank._rule_table import (
     RuleCounts,
+    RuleKeys,
     RuleTable,
     lexical_keys,
     rule_keys,
+    table_of_keys,
 )
 from lpcfg_sk.treebank._sharded import ShardedTreebank, append_rows, over_chunks
 from lpcfg_sk.treebank._symbols import SymbolTable
@@ -30,6 +32,7 @@ from lpcfg_sk.treebank._validation import (
     check_sample_weight,
     check_treebank,
     transforms_shards,
+    trees_and_sentences,
     weighted_trees,
 )
 from lpcfg_sk.treebank._words import RareWords, delexicalize
@@ -63,6 +66,7 @@ __all__ = [
 # Shared with other packages, but not public.
 _shared = (
     BARE,
+    RuleKeys,
     RuleTable,
     TreebankInputMixin,
     TreebankTransformerMixin,
@@ -75,6 +79,8 @@ _shared = (
     lexical_keys,
     node_spans,
     rule_keys,
+    table_of_keys,
     transforms_shards,
+    trees_and_sentences,
     weighted_trees,
 )

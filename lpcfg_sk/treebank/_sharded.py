@@ -115,6 +115,13 @@ class ShardedTreebank(Sequence):
         """``(n_trees,)``, so that scikit-learn indexes without making a list."""
         return (len(self),)
 
+    @property
+    def is_parsed(self):
+        """Boolean array that tells which rows have a tree."""
+        # Transformers keep trees and sentences what they are.
+        plain = [shard._replace(steps=()).load().is_parsed for shard in self._shards]
+        return np.concatenate([np.zeros(0, dtype=bool), *plain])
+
     def __len__(self):
         return int(self.offsets[-1])
 

@@ -252,6 +252,11 @@ def test_methods_of_the_student():
     assert len(bare.sample(3, random_state=0)) == 3
     vote = SelfTrainingParser(VotingParser([("one", TEACHER)]))
     assert hasattr(vote, "span_marginals") and not hasattr(vote, "parse_kbest")
+    parser = SelfTrainingParser(TEACHER).fit(MIXED)
+    kbest = parser.parse_kbest(TEST.sentences()[:3], 2)
+    assert [tree.words() for tree, _ in kbest[0]] == [TEST[0].words()] * len(kbest[0])
+    again = SelfTrainingParser(FrozenEstimator(parser), min_confidence=0.9).fit(MIXED)
+    assert again.n_unsure_[0] > 0
 
 
 def test_saved_pickled_and_shown(tmp_path):
@@ -275,6 +280,8 @@ def test_errors_name_what_is_wrong():
     with pytest.raises(ValueError, match="no tree to fit its student to"):
         teacher = FrozenEstimator(PCFG().fit(FLAT))
         SelfTrainingParser(teacher).fit([["x"] * 3])
+    with pytest.raises(ValueError, match="put the TreeBinarizer into the teacher"):
+        SelfTrainingParser(PCFG()).fit(TreeBinarizer().fit_transform(MIXED))
     for learner in (SpectralLPCFG(2), VotingParser([("one", TEACHER)])):
         with pytest.raises(ValueError, match="SelfTrainingParser"):
             learner.fit(MIXED)
