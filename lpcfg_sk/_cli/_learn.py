@@ -1,6 +1,7 @@
 """Commands that fit parsers: demo, train and select."""
 
 import glob
+import gzip
 import json
 import os
 
@@ -15,8 +16,9 @@ from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.inspection import compare, results_table
 from lpcfg_sk.persistence import save
 from lpcfg_sk.pivot import PivotLPCFG
+from lpcfg_sk.semi_supervised import SelfTrainingParser
 from lpcfg_sk.spectral import SpectralLPCFG
-from lpcfg_sk.treebank import read_treebank
+from lpcfg_sk.treebank import Treebank, concatenate, read_treebank
 
 
 def demo(arguments):
@@ -51,7 +53,11 @@ def train(arguments):
     treebank = _read_trees(arguments)
     note(f"read {len(treebank)} trees")
     parser = _make_parser(arguments, arguments.m, verbose=watched())
-    parser.fit(treebank).set_params(learner__verbose=0)
+    if arguments.raw is not None:
+        parser = _self_trained(parser, treebank, arguments)
+    else:
+        parser.fit(treebank)
+    parser.set_params(learner__verbose=0)
     save(parser, arguments.output)
     grammar = as_lpcfg(parser[-1])
     if arguments.json:
@@ -112,6 +118,22 @@ def _read_trees(arguments):
             f"{arguments.format!r}"
         )
     return treebank
+
+
+def _self_trained(parser, treebank, arguments):
+    """Fit a parser to trees, and again to them and its own trees of raw sentences."""
+    opened = gzip.open if arguments.raw.endswith(".gz") else open
+    with opened(arguments.raw, "rt", encoding=arguments.encoding) as lines:
+        sentences = Treebank([line.split() for line in lines if line.strip()])
+    note(f"read {len(sentences)} sentences")
+    both = SelfTrainingParser(
+        parser,
+        unlabeled_weight=arguments.unlabeled_weight,
+        n_jobs=arguments.jobs,
+        verbose=int(watched()),
+    )
+    # The model is the student, which every other command knows.
+    return both.fit(concatenate([treebank, sentences])).student_
 
 
 def _check_output(arguments):
