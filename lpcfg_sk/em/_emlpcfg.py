@@ -5,9 +5,7 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk._parallel import Spool
@@ -24,13 +22,13 @@ from lpcfg_sk.em._sentences import add_counts, count_sentences, warn_of_failures
 from lpcfg_sk.em._start import (
     from_grammar,
     last_parameters,
+    learner_grammar,
     n_supported_states,
     perturbed,
 )
 from lpcfg_sk.em._training_trees import TrainingTrees
-from lpcfg_sk.exceptions import ConvergenceWarning, NotFittedError
+from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.lpcfg import (
-    LPCFG,
     Estimates,
     Layout,
     coarse_pcfg,
@@ -363,7 +361,7 @@ default="auto"
         of_trees_layout = run.layout
         e_step = ExpectedCounts(trees, of_trees_layout, n_jobs=self.n_jobs)
         parameters = run.parameters
-        for _ in range(self.n_unlabeled_iter):
+        for iteration in range(self.n_unlabeled_iter):
             expected = count_sentences(
                 self._parser(), sentences, weight, n_jobs=self.n_jobs
             )
@@ -383,6 +381,11 @@ default="auto"
             parameters = Estimates(counts.binary, counts.lexical[place], counts.root)
             self.n_failed_ = expected.n_failed
             self._publish(run, rules, rules)
+            if self.verbose:
+                sys.stderr.write(
+                    f"EMLPCFG iteration {iteration + 1} with sentences: "
+                    f"{expected.n_parsed} parsed, {expected.n_failed} without a parse\n"
+                )
 
     def _start(self, start, trees):
         """Return the layout and parameters of a start.
@@ -395,7 +398,7 @@ default="auto"
             layout = Layout.build(rules, n_states)
             return layout, perturbed(rules, layout, np.random.RandomState(seed))
         last = start == _LAST_FIT
-        grammar = self.grammar_ if last else _learner_grammar(self.init, trees)
+        grammar = self.grammar_ if last else learner_grammar(self.init, trees)
         m = grammar.m
         layout = Layout.build(rules, [m.get(a, 1) for a in rules.nonterminals])
         parameters = None
@@ -490,25 +493,3 @@ class _Run:
         """Take other parameters."""
         # One assignment: an interrupt finds either the old or the new state.
         self._state = (parameters, totals)
-
-
-def _learner_grammar(learner, trees):
-    """Return the grammar of a learner, which is fitted if need be."""
-    try:
-        check_is_fitted(learner)
-    except NotFittedError:
-        X, weight = trees.corpus()
-        learner = clone(learner).fit(X, sample_weight=weight)
-    grammar = getattr(learner, "grammar_", None)
-    if not isinstance(grammar, LPCFG):
-        raise TypeError(
-            "init must be a learner whose grammar_ is an LPCFG, got "
-            f"{type(learner).__name__}."
-        )
-    if grammar.arrays.is_signed:
-        raise ValueError(
-            f"init={type(learner).__name__} gives a grammar with negative "
-            "parameters, from which EM cannot start; use a learner of "
-            "probabilities, such as PivotLPCFG or PCFG."
-        )
-    return grammar

@@ -141,6 +141,11 @@ def count_sentences(parser, X, weight, *, n_jobs=None):
     begins = X.chunk_offsets[:-1].tolist()
     total = None
     for begin, chunk in zip(begins, X.chunks(), strict=True):
+        if not chunk.lengths.all():
+            row = begin + int(np.argmin(chunk.lengths))
+            raise ValueError(
+                f"row {row} of the sentences without trees is empty; leave it out"
+            )
         charts = parser.charts(chunk)
         own = weight[begin : begin + len(chunk)]
 
@@ -249,7 +254,7 @@ def warn_of_failures(estimator, n_sentences):
             f"{estimator.n_failed_} of {n_sentences} sentences without trees have no "
             f"parse, and {type(estimator).__name__} did not learn from them",
             ParseFailureWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -227,7 +227,7 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
                 f"up to {n_failed} sentences per round have no parse under the "
                 "teacher, and the student did not learn from them",
                 ParseFailureWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
 
     def predict(self, X):

@@ -199,5 +199,14 @@ def test_failures_are_counted_and_warned_of_once():
         assert len(caught) == 1 and learner.n_failed_ == 1
         with pytest.raises(ValueError, match="needs trees beside sentences"):
             learner.fit(RAW)
+        with pytest.raises(ValueError, match="row 2 of the sentences without"):
+            learner.fit([*X, []])
     with pytest.raises(ValueError, match="SelfTrainingParser"):
         PCFG().partial_fit(X)
+
+
+def test_iterations_with_sentences_are_reported(capsys):
+    learner = EMLPCFG(1, verbose=1, n_unlabeled_iter=1, **FIXED)
+    make_parser(learner).fit(MIXED)
+    report = f"iteration 1 with sentences: {len(RAW) - learner.n_failed_} parsed"
+    assert report in capsys.readouterr().err
