@@ -20,7 +20,7 @@ from lpcfg_sk.treebank import (
     TreebankTransformerMixin,
     check_sample_weight,
     check_treebank,
-    concatenate,
+    join_parses,
     unbinarize,
 )
 
@@ -231,12 +231,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         """Return the trees, and the rows that have a flat tree for want of a parse."""
         parser = self._parser()
         parts = [parser.predict(chunk, n_jobs=self.n_jobs) for chunk in X.chunks()]
-        failed = [
-            begin + row
-            for begin, (_, rows) in zip(X.chunk_offsets.tolist(), parts, strict=False)
-            for row in rows
-        ]
-        return concatenate([trees for trees, _ in parts]), failed
+        return join_parses(X, parts)
 
     def span_marginals(self, X, *, precise=True):
         """Posterior probabilities of brackets over the original labels.

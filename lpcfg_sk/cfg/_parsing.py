@@ -30,7 +30,7 @@ from lpcfg_sk.treebank import (
     Treebank,
     TreebankInputMixin,
     check_treebank,
-    concatenate,
+    join_parses,
     unbinarize,
 )
 
@@ -82,12 +82,7 @@ class CFGParserMixin(TreebankInputMixin):
         by_rules = not self._binarized and decoder in ("viterbi", "max-marginal")
         parse = self._predict_by_rules if by_rules else self._predict_by_chart
         parts = [parse(chunk, decoder) for chunk in X.chunks()]
-        failed = [
-            begin + row
-            for begin, (_, rows) in zip(X.chunk_offsets.tolist(), parts, strict=False)
-            for row in rows
-        ]
-        return concatenate([trees for trees, _ in parts]), failed
+        return join_parses(X, parts)
 
     def _predict_by_chart(self, X, decoder):
         return self._parser().predict(X, n_jobs=self.n_jobs)

@@ -22,7 +22,12 @@ from lpcfg_sk.treebank._rule_table import (
     rule_keys,
     table_of_keys,
 )
-from lpcfg_sk.treebank._sharded import ShardedTreebank, append_rows, over_chunks
+from lpcfg_sk.treebank._sharded import (
+    ShardedTreebank,
+    append_rows,
+    join_parses,
+    over_chunks,
+)
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
@@ -75,6 +80,7 @@ _shared = (
     check_treebank,
     encode_label,
     escape_label,
+    join_parses,
     leaf_tokens,
     lexical_keys,
     node_spans,

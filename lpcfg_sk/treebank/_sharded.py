@@ -118,9 +118,14 @@ class ShardedTreebank(Sequence):
     @property
     def is_parsed(self):
         """Boolean array that tells which rows have a tree."""
-        # Transformers keep trees and sentences what they are.
-        plain = [shard._replace(steps=()).load().is_parsed for shard in self._shards]
-        return np.concatenate([np.zeros(0, dtype=bool), *plain])
+        # Transformers keep trees and sentences what they are, and text holds trees.
+        parts = [
+            shard._replace(steps=()).load().is_parsed
+            if is_saved(shard.path)
+            else np.ones(size, dtype=bool)
+            for shard, size in zip(self._shards, np.diff(self.offsets), strict=True)
+        ]
+        return np.concatenate([np.zeros(0, dtype=bool), *parts])
 
     def __len__(self):
         return int(self.offsets[-1])
@@ -284,6 +289,31 @@ def over_chunks(func, X, *columns, n_jobs=None):
         for column in columns
     ]
     yield from map_chunks(run, zip(chunks, *pieces, strict=True), n_jobs=n_jobs)
+
+
+def join_parses(X, parts):
+    """Join the parses of the chunks of a corpus.
+
+    Parameters
+    ----------
+    X : Treebank or ShardedTreebank
+        The corpus.
+    parts : list of tuple of Treebank and list of int
+        Trees of each chunk, and the rows of the chunk that have no parse.
+
+    Returns
+    -------
+    trees : Treebank
+        One tree per row of `X`.
+    failed : list of int
+        Rows of `X` without a parse.
+    """
+    failed = [
+        begin + row
+        for begin, (_, rows) in zip(X.chunk_offsets.tolist(), parts, strict=False)
+        for row in rows
+    ]
+    return concatenate([trees for trees, _ in parts]), failed
 
 
 def append_rows(X, treebanks, folder):
