@@ -38,6 +38,7 @@ def parse(monkeypatch, capsys, text, *arguments):
     return run(capsys, "parse", *arguments)
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ParseFailureWarning")
 @pytest.mark.parametrize("name", ["raw.txt", "raw.txt.gz"])
 def test_train_with_raw_sentences(folder, capsys, name):

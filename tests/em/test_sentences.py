@@ -60,7 +60,6 @@ def test_counts_of_rules_equal_the_reference(seed, draw):
             )
 
 
-@pytest.mark.slow_without_jit
 def test_the_reference_equals_all_trees_and_states(seed):
     grammar = ref.random_grammar(np.random.default_rng(seed), max_states=2)
     for sentence in SENTENCES[:2]:
@@ -161,6 +160,7 @@ def test_sentences_of_weight_zero_are_left_out(name):
     assert one.equals(two) and two.equals(three)
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("name", LEARNERS)
 def test_words_of_sentences_enter_the_lexicon(name):
     learner = learner_of(name, n_unlabeled_iter=2, unlabeled_weight=0.5)
@@ -177,6 +177,7 @@ def test_words_of_sentences_enter_the_lexicon(name):
     assert parser.predict(TEST).sentences() == TEST.sentences()
 
 
+@pytest.mark.slow_without_jit
 @pytest.mark.parametrize("name", LEARNERS)
 def test_jobs_and_shards_of_sentences(name, tmp_path):
     learner = learner_of(name, n_unlabeled_iter=1, unlabeled_weight=0.5)
@@ -205,6 +206,7 @@ def test_failures_are_counted_and_warned_of_once():
         PCFG().partial_fit(X)
 
 
+@pytest.mark.slow_without_jit
 def test_iterations_with_sentences_are_reported(capsys):
     learner = EMLPCFG(1, verbose=1, n_unlabeled_iter=1, **FIXED)
     make_parser(learner).fit(MIXED)
