@@ -113,8 +113,8 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
     >>> parser = SelfTrainingParser(make_parser(PCFG())).fit(X)
     >>> parser.n_automatic_
     [100]
-    >>> len(parser.predict([["the", "cook", "sleeps"]]))
-    1
+    >>> parser.predict(trees[:2]).sentences() == trees[:2].sentences()
+    True
     """
 
     _parameter_constraints: dict = {
