@@ -17,7 +17,7 @@ import time
 
 import pandas as pd
 
-MODELS = ("PCFG", "EM", "Spectral", "Pivot", "Pivot + EM", "fast", "accurate")
+MODELS = ("PCFG", "EM", "Spectral", "Pivot", "Pivot + EM", "fast", "accurate", "best")
 
 
 def make(name):
@@ -30,7 +30,7 @@ def make(name):
         make_parser,
     )
 
-    if name in ("fast", "accurate"):
+    if name in ("fast", "accurate", "best"):
         return make_ensemble(name)
     learner = {
         "PCFG": lambda: PCFG(),

@@ -24,6 +24,7 @@ from lpcfg_sk.parsing import (
 from lpcfg_sk.treebank import (
     TreebankInputMixin,
     TreebankTransformerMixin,
+    check_sample_weight,
     check_treebank,
     unbinarize,
 )
@@ -86,7 +87,7 @@ class ParserMixin(TreebankInputMixin):
         X : Treebank or iterable of trees
             Sentences to parse, and the gold trees where `y` is None.
         y : Treebank or iterable of trees, default=None
-            Gold trees.
+            Gold trees. Rows without one are left out.
         sample_weight : array-like of float, shape (n_sentences,), default=None
             How often each sentence counts.
 
@@ -99,12 +100,28 @@ class ParserMixin(TreebankInputMixin):
             out.
         """
         X = self._check_sentences(X)
-        gold = check_treebank(X if y is None else y, estimator=self, parsed=True)
+        gold = X if y is None else check_treebank(y, estimator=self)
+        X, gold, sample_weight = self._with_trees(X, gold, sample_weight)
         if gold.binarized:
             gold = unbinarize(gold)
         trees, report = self._parse(X)
         report.warn_of_score()
         return f1_score(gold, trees, sample_weight=sample_weight)
+
+    def _with_trees(self, X, gold, sample_weight):
+        """Leave out the rows of all three whose gold tree is missing."""
+        rows = gold.is_parsed
+        if rows.all() and len(rows):
+            return X, gold, sample_weight
+        if not rows.any():
+            raise ValueError(
+                f"{type(self).__name__}.score needs a gold tree, and none of these "
+                f"{len(rows)} rows has one; in cross-validation of trees and "
+                "sentences, shuffle the rows: KFold(5, shuffle=True, random_state=0)"
+            )
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, gold)[rows]
+        return X[rows], gold[rows], sample_weight
 
     def _check_sentences(self, X, sharded=False):
         check_is_fitted(self)
@@ -251,7 +268,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
     def _precise_charts(self, parser, X):
         return parser.charts(X, open_class=False, precise=True, lenient=self._lenient)
 
-    def span_marginals(self, X):
+    def span_marginals(self, X, *, precise=True):
         """Posterior probabilities of brackets over the original labels.
 
         Intermediate labels of the binarisation are left out, unary chains are split
@@ -261,6 +278,10 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         ----------
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
+        precise : bool, default=True
+            Whether to lower the threshold of the pruning by the factor 1e-8. Without
+            it the values are those by which :meth:`predict` chooses brackets, in about
+            its time.
 
         Returns
         -------
@@ -281,7 +302,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         """
         X = self._check_sentences(X)
         return self._parser().span_marginals(
-            X, lenient=self._lenient, n_jobs=self.n_jobs
+            X, lenient=self._lenient, precise=precise, n_jobs=self.n_jobs
         )
 
     def marginals(self, X, *, normalize=False):

@@ -2,6 +2,7 @@
 
 import inspect
 
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from lpcfg_sk.em import PCFG
@@ -64,6 +65,11 @@ def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
     for name, value in preprocessing.items():
         _set(steps, name, value)
     return Parser([*steps, ("learner", learner)], memory=memory, verbose=verbose)
+
+
+def unfrozen(estimator):
+    """Return the estimator inside a ``FrozenEstimator``, or the estimator itself."""
+    return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
 
 
 def _set(steps, name, value):

@@ -295,7 +295,7 @@ def test_bad_input(model):
 
 def test_score_takes_gold_trees_for_each_sentence(model, trees):
     assert 0 <= model.score(trees, TREES) <= 1
-    with pytest.raises(ValueError, match="Counting needs trees here, but row 0"):
+    with pytest.raises(ValueError, match="none of these 6 rows has one"):
         model.score(trees.unparsed())
 
 

@@ -85,6 +85,9 @@ def _add_train(parser):
     add("-o", "--output", type=_output_file, required=True, help="file of the model")
     add("--json", action="store_true", help="write JSON")
     add("-m", type=_positive, default=16, help="latent states")
+    add("--raw", metavar="FILE", help="sentences without trees, one per line, .gz too")
+    weight = "weight of a raw sentence, parsed by the model of the trees"
+    add("--unlabeled-weight", type=float, default=0.5, help=weight)
     _add_learner(parser)
 
 

@@ -1,6 +1,7 @@
 """Commands that fit parsers: demo, compile, train and select."""
 
 import glob
+import gzip
 import json
 import os
 import tempfile
@@ -23,8 +24,14 @@ from lpcfg_sk.ensemble import VotingParser, make_ensemble
 from lpcfg_sk.inspection import compare, report, results_table
 from lpcfg_sk.persistence import load, save
 from lpcfg_sk.pivot import PivotLPCFG
+from lpcfg_sk.semi_supervised import SelfTrainingParser
 from lpcfg_sk.spectral import SpectralLPCFG
-from lpcfg_sk.treebank import read_treebank, write_treebank
+from lpcfg_sk.treebank import (
+    Treebank,
+    concatenate,
+    read_treebank,
+    write_treebank,
+)
 
 
 def demo(arguments):
@@ -113,7 +120,7 @@ def train(arguments):
     parser = _make_parser(arguments, arguments.m, verbose=watched())
     treebank = read_trees(arguments.treebank, arguments)
     note(f"read {len(treebank)} trees")
-    parser.fit(treebank)
+    parser = _fitted(parser, treebank, arguments)
     members = parser.estimators_ if hasattr(parser, "estimators_") else [parser]
     for member in members:
         member[-1].set_params(verbose=0)
@@ -168,6 +175,24 @@ def select(arguments):
             error_score="raise",
         ).fit(treebank)
     emit_table(results_table(search), as_json=arguments.json, index=False)
+
+
+def _fitted(parser, treebank, arguments):
+    """Fit a parser to trees and, where there are any, to raw sentences."""
+    if arguments.raw is not None:
+        opened = gzip.open if arguments.raw.endswith(".gz") else open
+        with opened(arguments.raw, "rt", encoding=arguments.encoding) as lines:
+            sentences = Treebank([line.split() for line in lines if line.strip()])
+        note(f"read {len(sentences)} sentences")
+        treebank = concatenate([treebank, sentences])
+        if not isinstance(parser, SelfTrainingParser):
+            parser = SelfTrainingParser(parser, n_jobs=arguments.jobs)
+        parser.set_params(
+            unlabeled_weight=arguments.unlabeled_weight, verbose=int(watched())
+        )
+    parser.fit(treebank)
+    # The model is the student, which every other command knows.
+    return parser.student_ if isinstance(parser, SelfTrainingParser) else parser
 
 
 def _check_output(arguments):

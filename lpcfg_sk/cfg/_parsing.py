@@ -71,6 +71,14 @@ class CFGParserMixin(TreebankInputMixin):
             If sentences did not get the tree asked for: once for all of them. Not with
             `return_status`.
         """
+        trees, report = self._parse(X)
+        if return_status:
+            return trees, report.frame()
+        report.warn()
+        return trees
+
+    def _parse(self, X):
+        """Return the trees, and the report on what became of each row."""
         check_is_fitted(self)
         X = check_treebank(X, estimator=self, allow_empty=True, sharded=True)
         by_rules = not self._binarized and self.decoder in (
@@ -79,23 +87,24 @@ class CFGParserMixin(TreebankInputMixin):
             "max-marginal",
         )
         if by_rules:
-            # These charts have no limit.
-            ways = {"parse": self._predict_by_rules}
+            ways = {"parse": self._predict_by_rules, "flat": self._flat_trees}
         else:
             parser = self._parser()
             ways = {"parse": parser.predict, "coarser": parser.coarser}
             ways["flat"] = parser.flat_trees
-        trees, report = lpcfg_sk.parsing.parse_every_row(
+        return lpcfg_sk.parsing.parse_every_row(
             X,
             **ways,
             on_failure=self.on_failure,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        if return_status:
-            return trees, report.frame()
-        report.warn()
-        return trees
+
+    def _flat_trees(self, X):
+        """Return trees of the start symbol over all words."""
+        start = self.grammar_.tables().start
+        trees = [flat_tree(start, n) for n in X.lengths.tolist()]
+        return treebank_from_nodes(X, trees, self.grammar_.nonterminals)
 
     def _predict_by_rules(self, X, n_jobs=None):
         decoder = "viterbi" if self.decoder == "auto" else self.decoder
@@ -224,13 +233,15 @@ class CFGParserMixin(TreebankInputMixin):
             frames.append(pd.DataFrame(columns))
         return frames
 
-    def span_marginals(self, X):
+    def span_marginals(self, X, *, precise=True):
         """Posterior probabilities of brackets over the original labels.
 
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
+        precise : bool, default=True
+            Whether to lower the threshold of the pruning by the factor 1e-8.
 
         Returns
         -------
@@ -245,8 +256,12 @@ class CFGParserMixin(TreebankInputMixin):
         """
         check_is_fitted(self)
         X = check_treebank(X, estimator=self, allow_empty=True)
-        lenient = self.on_failure != "raise"
-        return self._parser().span_marginals(X, lenient=lenient, n_jobs=self.n_jobs)
+        return self._parser().span_marginals(
+            X,
+            lenient=self.on_failure != "raise",
+            precise=precise,
+            n_jobs=self.n_jobs,
+        )
 
     def sample(self, n=1, random_state=None, *, max_nodes=1_000_000):
         """Draw trees from the grammar.

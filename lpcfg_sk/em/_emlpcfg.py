@@ -4,9 +4,7 @@ import sys
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk._parallel import Spool
@@ -20,22 +18,24 @@ from lpcfg_sk._validation import (
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.em._expectation import ExpectedCounts
 from lpcfg_sk.em._held_out import HeldOut
+from lpcfg_sk.em._sentences import add_counts, count_sentences, warn_of_failures
 from lpcfg_sk.em._start import (
     from_grammar,
     last_parameters,
+    learner_grammar,
     n_supported_states,
     perturbed,
 )
 from lpcfg_sk.em._training_trees import TrainingTrees
-from lpcfg_sk.exceptions import ConvergenceWarning, NotFittedError
+from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.lpcfg import (
-    LPCFG,
+    Estimates,
     Layout,
     coarse_pcfg,
     grammar_of_parameters,
     maximize,
 )
-from lpcfg_sk.treebank import weighted_trees
+from lpcfg_sk.treebank import trees_and_sentences
 
 __all__ = ["EMLPCFG"]
 
@@ -87,6 +87,13 @@ class EMLPCFG(BaseLPCFG):
     warm_start : bool, default=False
         Whether fit goes on from the last fit, for the number of iterations that
         `max_iter` and `tol` allow, without holding out trees.
+    unlabeled_weight : float, default=0.5
+        Weight w of a sentence without a tree, see `n_unlabeled_iter`. 0 leaves
+        sentences out.
+    n_unlabeled_iter : int, default=2
+        Number of iterations with sentences, after all those with trees alone. The
+        expected counts are E[c(trees)] + w E[c(sentences)]; the second expectation is
+        over the pruned charts of the sentences, that is over trees and latent states.
     decoder : {"auto", "mbr", "max-marginal", "max-rule-product", "viterbi"}, \
 default="auto"
         Which tree :meth:`predict` returns; "auto" is "mbr".
@@ -126,6 +133,8 @@ default="auto"
     validation_scores_ : list of float
         Mean log probability of a held-out tree after each iteration of the run that
         chose `n_iter_`; empty where nothing was held out.
+    n_failed_ : int
+        Sentences that had no parse in the last iteration, and did not count.
 
     See Also
     --------
@@ -174,6 +183,8 @@ default="auto"
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
+        "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
+        "n_unlabeled_iter": [Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
         **BaseLPCFG._parameter_constraints,
     }
@@ -194,6 +205,8 @@ default="auto"
         validation_fraction=0.1,
         n_iter_no_change=5,
         warm_start=False,
+        unlabeled_weight=0.5,
+        n_unlabeled_iter=2,
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
@@ -220,6 +233,8 @@ default="auto"
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
+        self.unlabeled_weight = unlabeled_weight
+        self.n_unlabeled_iter = n_unlabeled_iter
         self.random_state = random_state
 
     @property
@@ -232,26 +247,32 @@ default="auto"
 
         Parameters
         ----------
-        X : Treebank, ShardedTreebank or iterable of trees
-            Binary trees over pre-terminals (see :class:`TreeBinarizer`). Shards are
-            turned into temporary files once, which each iteration reads. At most
-            20,000 trees are held out.
+        X : Treebank, ShardedTreebank or iterable of trees and sentences
+            Binary trees over pre-terminals (see :class:`TreeBinarizer`), and rows
+            without trees. Shards are turned into temporary files once, which each
+            iteration reads. At most 20,000 trees are held out.
         y : None
             Ignored.
-        sample_weight : array-like of float, shape (n_trees,), default=None
-            How often each tree counts.
+        sample_weight : array-like of float, shape (n_rows,), default=None
+            How often each row counts.
 
         Returns
         -------
         self : EMLPCFG
         """
-        X, weight = weighted_trees(X, sample_weight, self)
+        X, weight, sentences, sentence_weight = trees_and_sentences(
+            X, sample_weight, self
+        )
+        self.n_failed_ = 0
         # What a corpus of several chunks leaves for later passes goes to files.
         with Spool(on_disk=len(X.chunk_offsets) > 2) as spool:
             trees = TrainingTrees.from_corpus(
                 X, weight, spool, estimator=self, n_jobs=self.n_jobs
             )
-            self._fit_trees(trees)
+            run = self._fit_trees(trees)
+            if self.unlabeled_weight and len(sentences):
+                self._add_sentences(trees, run, sentences, sentence_weight)
+        warn_of_failures(self, len(sentences))
         if not self.converged_ and self.tol is not None:
             warn_caller(
                 f"EM did not converge in {self.max_iter} iterations; increase max_iter "
@@ -280,8 +301,8 @@ default="auto"
                 n_iter = int(np.argmax(best.scores)) + 1
                 run = self._run(trees, start, max_iter=n_iter, tol=None)
                 run.scores, run.converged = best.scores, best.converged
-                self._publish(trees, run)
-                return
+                self._publish(run, trees.rules, trees.whole.rules)
+                return run
             warn_caller(
                 "Held-out trees have probability zero from the first iteration on, so "
                 "they cannot choose the number of iterations; EM runs until `tol` "
@@ -289,7 +310,9 @@ default="auto"
                 ConvergenceWarning,
             )
         runs = (self._run(trees, start) for start in starts)
-        self._publish(trees, max(runs, key=lambda run: run.lower_bounds[-1]))
+        run = max(runs, key=lambda run: run.lower_bounds[-1])
+        self._publish(run, trees.rules, trees.whole.rules)
+        return run
 
     def _run(self, trees, start, held_out=None, **limits):
         """Run EM from one start: E-step, M-step, until the score stops growing.
@@ -334,9 +357,40 @@ default="auto"
         except KeyboardInterrupt:
             if run.totals is not None:
                 run.scores, run.converged = [], False
-                self._publish(trees, run)
+                self._publish(run, trees.rules, trees.whole.rules)
             raise
         return run
+
+    def _add_sentences(self, trees, run, sentences, weight):
+        """Go on from a run with the expected counts of trees and sentences."""
+        of_trees_layout = run.layout
+        e_step = ExpectedCounts(trees, of_trees_layout, n_jobs=self.n_jobs)
+        parameters = run.parameters
+        for iteration in range(self.n_unlabeled_iter):
+            expected = count_sentences(
+                self._parser(), sentences, weight, n_jobs=self.n_jobs
+            )
+            counts, _, _ = e_step(parameters)
+            counts = counts._replace(binary=counts.binary * parameters.binary)
+            rules, layout, counts, place = add_counts(
+                trees.rules,
+                of_trees_layout,
+                counts,
+                expected,
+                self.grammar_,
+                self.unlabeled_weight,
+            )
+            totals = maximize(rules, layout, counts, smoothing=self.smoothing)
+            run.layout = layout
+            run.set_parameters(counts, totals)
+            parameters = Estimates(counts.binary, counts.lexical[place], counts.root)
+            self.n_failed_ = expected.n_failed
+            self._publish(run, rules, rules)
+            if self.verbose:
+                sys.stderr.write(
+                    f"EMLPCFG iteration {iteration + 1} with sentences: "
+                    f"{expected.n_parsed} parsed, {expected.n_failed} without a parse\n"
+                )
 
     def _start(self, start, trees):
         """Return the layout and parameters of a start.
@@ -349,7 +403,7 @@ default="auto"
             layout = Layout.build(rules, n_states)
             return layout, perturbed(rules, layout, np.random.RandomState(seed))
         last = start == _LAST_FIT
-        grammar = self.grammar_ if last else _learner_grammar(self.init, trees)
+        grammar = self.grammar_ if last else learner_grammar(self.init, trees)
         m = grammar.m
         layout = Layout.build(rules, [m.get(a, 1) for a in rules.nonterminals])
         parameters = None
@@ -379,9 +433,12 @@ default="auto"
                 ConvergenceWarning,
             )
 
-    def _publish(self, trees, run):
-        """Make the model of a run that of the estimator."""
-        rules, alpha = trees.rules, self.lexicon_alpha
+    def _publish(self, run, rules, coarse_rules):
+        """Make the model of a run that of the estimator.
+
+        `coarse_rules` are those of the grammar that prunes.
+        """
+        alpha = self.lexicon_alpha
         grammar = grammar_of_parameters(
             rules, run.layout, run.parameters, run.totals, alpha=alpha
         )
@@ -392,7 +449,7 @@ default="auto"
         self.converged_ = run.converged
         self.validation_scores_ = run.scores
         self._emissions = (rules.lex_word, rules.lex_label, run.parameters.lexical)
-        self._set_model(grammar, coarse_pcfg(trees.whole.rules, alpha=alpha), rules)
+        self._set_model(grammar, coarse_pcfg(coarse_rules, alpha=alpha), rules)
 
 
 class _Run:
@@ -433,28 +490,10 @@ class _Run:
 
     def update(self, parameters, totals, lower_bound):
         """Take the parameters of the next iteration."""
-        # One assignment: an interrupt finds either the old or the new state.
-        self._state = (parameters, totals)
+        self.set_parameters(parameters, totals)
         self.lower_bounds.append(lower_bound)
 
-
-def _learner_grammar(learner, trees):
-    """Return the grammar of a learner, which is fitted if need be."""
-    try:
-        check_is_fitted(learner)
-    except NotFittedError:
-        X, weight = trees.corpus()
-        learner = clone(learner).fit(X, sample_weight=weight)
-    grammar = getattr(learner, "grammar_", None)
-    if not isinstance(grammar, LPCFG):
-        raise TypeError(
-            "init must be a learner whose grammar_ is an LPCFG, got "
-            f"{type(learner).__name__}."
-        )
-    if grammar.arrays.is_signed:
-        raise ValueError(
-            f"init={type(learner).__name__} gives a grammar with negative "
-            "parameters, from which EM cannot start; use a learner of "
-            "probabilities, such as PivotLPCFG or PCFG."
-        )
-    return grammar
+    def set_parameters(self, parameters, totals):
+        """Take other parameters."""
+        # One assignment: an interrupt finds either the old or the new state.
+        self._state = (parameters, totals)

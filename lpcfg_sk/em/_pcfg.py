@@ -1,11 +1,12 @@
 """The plain treebank PCFG."""
 
-from numbers import Real
+from numbers import Integral, Real
 
 from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk._validation import Interval, fit_context
+from lpcfg_sk.em._sentences import count_sentences, warn_of_failures
 from lpcfg_sk.lpcfg import coarse_pcfg
-from lpcfg_sk.treebank import count_rules, weighted_trees
+from lpcfg_sk.treebank import count_rules, trees_and_sentences, weighted_trees
 
 __all__ = ["PCFG"]
 
@@ -23,6 +24,12 @@ class PCFG(BaseLPCFG):
         c times are mixed, c : smoothing, with those of its signature class. With
         0 the grammar is the exact maximum-likelihood estimate and knows no
         unknown word.
+    unlabeled_weight : float, default=0.5
+        Weight w of a sentence without a tree. The counts of rules are c(trees) + w
+        E[c(sentences)], where the expectation is over the trees of the sentences under
+        the grammar of the last iteration. 0 leaves sentences out.
+    n_unlabeled_iter : int, default=2
+        Number of iterations with sentences, after a first grammar from trees alone.
     decoder : {"auto", "mbr", "max-marginal", "max-rule-product", "viterbi"}, \
 default="auto"
         Which tree :meth:`predict` returns; "auto" is "mbr".
@@ -51,6 +58,8 @@ default="auto"
         Number of latent states, 1 for each nonterminal.
     counts_ : RuleInventory
         The rules and how often they occur; :meth:`partial_fit` adds to them.
+    n_failed_ : int
+        Sentences that had no parse in the last iteration, and did not count.
 
     See Also
     --------
@@ -72,6 +81,8 @@ default="auto"
 
     _parameter_constraints: dict = {
         "smoothing": [Interval(Real, 0, None, closed="left")],
+        "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
+        "n_unlabeled_iter": [Interval(Integral, 0, None, closed="left")],
         **BaseLPCFG._parameter_constraints,
     }
 
@@ -79,6 +90,8 @@ default="auto"
         self,
         smoothing=1.0,
         *,
+        unlabeled_weight=0.5,
+        n_unlabeled_iter=2,
         decoder="auto",
         prune=3e-4,
         max_memory=2**31,
@@ -95,6 +108,8 @@ default="auto"
             verbose=verbose,
         )
         self.smoothing = smoothing
+        self.unlabeled_weight = unlabeled_weight
+        self.n_unlabeled_iter = n_unlabeled_iter
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, *, sample_weight=None):
@@ -102,18 +117,35 @@ default="auto"
 
         Parameters
         ----------
-        X : Treebank, ShardedTreebank or iterable of trees
-            Binary trees over pre-terminals (see :class:`TreeBinarizer`).
+        X : Treebank, ShardedTreebank or iterable of trees and sentences
+            Binary trees over pre-terminals (see :class:`TreeBinarizer`), and rows
+            without trees, of which expected counts are taken.
         y : None
             Ignored.
-        sample_weight : array-like of float, shape (n_trees,), default=None
-            How often each tree counts.
+        sample_weight : array-like of float, shape (n_rows,), default=None
+            How often each row counts.
 
         Returns
         -------
         self : PCFG
         """
-        return self._learn(self._count(X, sample_weight))
+        X, weight, sentences, sentence_weight = trees_and_sentences(
+            X, sample_weight, self
+        )
+        trees = count_rules(X, weight, estimator=self, n_jobs=self.n_jobs)
+        self._learn(trees)
+        scale = self.unlabeled_weight
+        self.n_failed_ = 0
+        for _ in range(self.n_unlabeled_iter if scale and len(sentences) else 0):
+            expected = count_sentences(
+                self._parser(), sentences, sentence_weight, n_jobs=self.n_jobs
+            )
+            self.n_failed_ = expected.n_failed
+            binarized = trees.binarized
+            own = expected.rule_counts(self.grammar_, scale, binarized=binarized)
+            self._learn(trees + own)
+        warn_of_failures(self, len(sentences))
+        return self
 
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y=None, *, sample_weight=None):

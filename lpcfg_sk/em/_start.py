@@ -1,12 +1,21 @@
 """Where EM starts: perturbed counts, another grammar, or the last fit."""
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._ragged import find_keys, ragged_indices
-from lpcfg_sk.lpcfg import Estimates, maximize, requested_states
+from lpcfg_sk.exceptions import NotFittedError
+from lpcfg_sk.lpcfg import LPCFG, Estimates, maximize, requested_states
 from lpcfg_sk.treebank import lexical_keys, rule_keys
 
-__all__ = ["from_grammar", "last_parameters", "n_supported_states", "perturbed"]
+__all__ = [
+    "from_grammar",
+    "last_parameters",
+    "learner_grammar",
+    "n_supported_states",
+    "perturbed",
+]
 
 #: Largest factor by which the perturbation changes a parameter, up or down.
 _NOISE = 3.0
@@ -160,3 +169,37 @@ def last_parameters(rules, layout, grammar, emissions):
     if not same:
         return None
     return Estimates(a.binary.copy(), lexical.copy(), a.root.copy())
+
+
+def learner_grammar(learner, trees):
+    """Return the grammar of a learner, which is fitted if need be.
+
+    Parameters
+    ----------
+    learner : estimator
+        A learner of a probabilistic grammar.
+    trees : TrainingTrees
+        The trees to fit it to.
+
+    Returns
+    -------
+    LPCFG
+    """
+    try:
+        check_is_fitted(learner)
+    except NotFittedError:
+        X, weight = trees.corpus()
+        learner = clone(learner).fit(X, sample_weight=weight)
+    grammar = getattr(learner, "grammar_", None)
+    if not isinstance(grammar, LPCFG):
+        raise TypeError(
+            "init must be a learner whose grammar_ is an LPCFG, got "
+            f"{type(learner).__name__}."
+        )
+    if grammar.arrays.is_signed:
+        raise ValueError(
+            f"init={type(learner).__name__} gives a grammar with negative "
+            "parameters, from which EM cannot start; use a learner of "
+            "probabilities, such as PivotLPCFG or PCFG."
+        )
+    return grammar

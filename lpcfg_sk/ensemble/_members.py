@@ -5,17 +5,11 @@ import operator
 import joblib
 import numpy as np
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from lpcfg_sk.parsing import BracketTable
 
-__all__ = ["Electorate", "group_members", "prepare", "unfrozen"]
-
-
-def unfrozen(estimator):
-    """Return the estimator inside a ``FrozenEstimator``, or the estimator itself."""
-    return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+__all__ = ["Electorate", "group_members", "prepare"]
 
 
 def prepare(estimators, X):

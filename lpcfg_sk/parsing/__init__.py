@@ -8,7 +8,7 @@ from lpcfg_sk.parsing._bracket_marginals import (
     flat_brackets,
 )
 from lpcfg_sk.parsing._chart_parser import BRACKET_PENALTY, ChartParser, assemble
-from lpcfg_sk.parsing._every_row import ON_FAILURE, parse_every_row
+from lpcfg_sk.parsing._every_row import ON_FAILURE, RowReport, parse_every_row
 from lpcfg_sk.parsing._parser import Parser
 from lpcfg_sk.parsing._sentences import (
     chart_log_probs,
@@ -28,6 +28,7 @@ _shared = (
     BracketTable,
     Brackets,
     ChartParser,
+    RowReport,
     assemble,
     bracket_frame,
     bracket_trees,

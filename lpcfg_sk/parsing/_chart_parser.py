@@ -409,7 +409,7 @@ class ChartParser:
             brackets.tag_weight[words, ids[tags[words]]] = 1.0
         return brackets
 
-    def span_marginals(self, treebank, *, lenient=False, n_jobs=None):
+    def span_marginals(self, treebank, *, lenient=False, precise=True, n_jobs=None):
         """Marginals of the original brackets and tags, as DataFrames.
 
         Parameters
@@ -418,6 +418,8 @@ class ChartParser:
             Sentences.
         lenient : bool, default=False
             As in :meth:`charts`.
+        precise : bool, default=True
+            Whether marginals are to be right, with a threshold far below `prune`.
         n_jobs : int, default=None
             Number of threads.
 
@@ -427,7 +429,9 @@ class ChartParser:
             One per sentence, with the columns label, start, end, marginal and tag;
             without rows for a sentence that has no parse.
         """
-        charts = self.charts(treebank, precise=True, lenient=lenient)
+        charts = self.charts(
+            treebank, quick=not precise, precise=precise, lenient=lenient
+        )
 
         def frame(row):
             return bracket_frame(self.brackets, self.bracket_marginals(charts, row))

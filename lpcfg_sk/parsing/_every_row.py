@@ -23,6 +23,7 @@ _LONG = 200
 
 _COLUMNS = ("label", "size", "parent", "start", "stop")
 _NO_PARSE = "no parse under the grammar"
+_WITH_PARSE = ("parsed", "coarser")
 
 
 class RowReport:
@@ -49,6 +50,11 @@ class RowReport:
             status[row], reason[row] = note
         columns = {"status": status, "reason": reason}
         return pd.DataFrame(columns, dtype="string")
+
+    def without_parse(self):
+        """Return the rows that have no tree of the grammar."""
+        notes = self.notes.items()
+        return [row for row, (status, _) in notes if status not in _WITH_PARSE]
 
     def warn(self):
         """Issue one warning about the rows that did not get the tree asked for."""

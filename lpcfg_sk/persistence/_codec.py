@@ -33,6 +33,7 @@ from lpcfg_sk.parsing import Parser
 from lpcfg_sk.persistence._consistency import check_estimator
 from lpcfg_sk.persistence._values import make_value, value_state
 from lpcfg_sk.pivot import PivotLPCFG
+from lpcfg_sk.semi_supervised import SelfTrainingParser
 from lpcfg_sk.spectral import Projection, SpectralLPCFG
 from lpcfg_sk.treebank import RareWords, RuleCounts, TreeBinarizer
 
@@ -54,6 +55,7 @@ _ESTIMATORS = (
     PivotLPCFG,
     RareWords,
     SVTAMinimizer,
+    SelfTrainingParser,
     SpectralLPCFG,
     TreeBinarizer,
     VotingParser,

@@ -16,11 +16,17 @@ from lpcfg_sk.treebank._reader import read_treebank, treebank_files
 from lpcfg_sk.treebank._rule_index import RuleIndex, count_rules, leaf_tokens
 from lpcfg_sk.treebank._rule_table import (
     RuleCounts,
+    RuleKeys,
     RuleTable,
     lexical_keys,
     rule_keys,
+    table_of_keys,
 )
-from lpcfg_sk.treebank._sharded import ShardedTreebank, over_chunks
+from lpcfg_sk.treebank._sharded import (
+    ShardedTreebank,
+    append_rows,
+    over_chunks,
+)
 from lpcfg_sk.treebank._spelling import CLASS_STRENGTH
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tokenize import tokenize
@@ -32,6 +38,7 @@ from lpcfg_sk.treebank._validation import (
     check_sample_weight,
     check_treebank,
     transforms_shards,
+    trees_and_sentences,
     weighted_trees,
 )
 from lpcfg_sk.treebank._words import RareWords, delexicalize
@@ -67,9 +74,11 @@ __all__ = [
 _shared = (
     BARE,
     CLASS_STRENGTH,
+    RuleKeys,
     RuleTable,
     TreebankInputMixin,
     TreebankTransformerMixin,
+    append_rows,
     check_sample_weight,
     check_treebank,
     encode_label,
@@ -78,7 +87,9 @@ _shared = (
     lexical_keys,
     node_spans,
     rule_keys,
+    table_of_keys,
     transforms_shards,
     treebank_files,
+    trees_and_sentences,
     weighted_trees,
 )

@@ -115,6 +115,18 @@ class ShardedTreebank(Sequence):
         """``(n_trees,)``, so that scikit-learn indexes without making a list."""
         return (len(self),)
 
+    @property
+    def is_parsed(self):
+        """Boolean array that tells which rows have a tree."""
+        # Transformers keep trees and sentences what they are, and text holds trees.
+        parts = [
+            shard._replace(steps=()).load().is_parsed
+            if is_saved(shard.path)
+            else np.ones(size, dtype=bool)
+            for shard, size in zip(self._shards, np.diff(self.offsets), strict=True)
+        ]
+        return np.concatenate([np.zeros(0, dtype=bool), *parts])
+
     def __len__(self):
         return int(self.offsets[-1])
 
@@ -277,6 +289,34 @@ def over_chunks(func, X, *columns, n_jobs=None):
         for column in columns
     ]
     yield from map_chunks(run, zip(chunks, *pieces, strict=True), n_jobs=n_jobs)
+
+
+def append_rows(X, treebanks, folder):
+    """Return a corpus with further rows at its end.
+
+    Parameters
+    ----------
+    X : Treebank or ShardedTreebank
+        The corpus.
+    treebanks : iterable of Treebank
+        The rows, in parts.
+    folder : path-like
+        Where each part is written to a file of its own if the corpus is in files.
+
+    Returns
+    -------
+    treebank : Treebank or ShardedTreebank
+        As `X`.
+    """
+    if isinstance(X, Treebank):
+        return concatenate([X, *treebanks])
+    shards, lengths = list(X._shards), np.diff(X.offsets).tolist()
+    for number, treebank in enumerate(treebanks):
+        path = os.path.join(folder, f"{number:05d}{_SUFFIX}")
+        treebank.save(path)
+        shards.append(_Shard(path, None, ()))
+        lengths.append(len(treebank))
+    return X._with(shards, lengths)
 
 
 def _save(shard, path, named):

@@ -69,8 +69,8 @@ def check_treebank(
         row = int(np.flatnonzero(~X.is_parsed)[0])
         raise ValueError(
             f"{name} needs trees here, but row {row} is a sentence without a tree "
-            f"({int((~X.is_parsed).sum())} such rows); leave them out or parse them "
-            "first"
+            f"({int((~X.is_parsed).sum())} such rows); leave them out, parse them "
+            "first, or let SelfTrainingParser learn from trees and sentences"
         )
     if binary and X.rule_index is None:
         _check_binary(X, name, learner)
@@ -187,6 +187,47 @@ def weighted_trees(X, sample_weight, estimator, *, blocks=()):
     if np.all(weight > 0):
         return X, weight
     return X[weight > 0], weight[weight > 0]
+
+
+def trees_and_sentences(X, sample_weight, estimator):
+    """Check the input of a learner that takes rows without trees, too.
+
+    Parameters
+    ----------
+    X : Treebank, ShardedTreebank or iterable of trees and sentences
+        Binary trees, and rows without nodes.
+    sample_weight : array-like of float, shape (n_rows,), or None
+        Weights of the rows.
+    estimator : estimator or str
+        Name to use in error messages.
+
+    Returns
+    -------
+    trees : Treebank or ShardedTreebank
+        Trees with a positive weight.
+    weight : ndarray of float64, shape (n_trees,), or None
+        Their weights; None if all are 1.
+    sentences : Treebank or ShardedTreebank
+        Sentences with a positive weight.
+    sentence_weight : ndarray of float64, shape (n_sentences,)
+        Their weights.
+    """
+    X = check_treebank(X, estimator=estimator, sharded=True)
+    parsed = X.is_parsed
+    weight = check_sample_weight(sample_weight, X)
+    rows = ~parsed & (weight > 0)
+    trees = X
+    if not parsed.all():
+        trees = X[parsed]
+        sample_weight = None if sample_weight is None else weight[parsed]
+        if not np.any(weight[parsed] > 0):
+            name = estimator if isinstance(estimator, str) else type(estimator).__name__
+            raise ValueError(
+                f"{name} needs trees beside sentences, and none of these {len(X)} rows "
+                "has a tree and a weight above 0"
+            )
+    trees, tree_weight = weighted_trees(trees, sample_weight, estimator)
+    return trees, tree_weight, X[rows], weight[rows]
 
 
 def transforms_shards(transform):

@@ -1,3 +1,4 @@
+import gzip
 import io
 import json
 import os
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lpcfg_sk import WTA, Tree, load, save
+from lpcfg_sk import WTA, SelfTrainingParser, Tree, load, save
 from lpcfg_sk._cli import main
 from lpcfg_sk._cli._console import emit_table
 from lpcfg_sk.datasets import load_toy
@@ -35,6 +36,26 @@ def run(capsys, *arguments):
 def parse(monkeypatch, capsys, text, *arguments):
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     return run(capsys, "parse", *arguments)
+
+
+@pytest.mark.slow_without_jit
+@pytest.mark.filterwarnings("ignore::lpcfg_sk.exceptions.ParseFailureWarning")
+@pytest.mark.parametrize("name", ["raw.txt", "raw.txt.gz"])
+def test_train_with_raw_sentences(folder, capsys, name):
+    sentences = load_toy(160)[120:].sentences()
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(folder / name, "wt") as file:
+        file.write("\n".join(" ".join(tokens) for tokens in sentences) + "\n\n")
+    train = ("train", folder / "train.ptb", "--learner", "pcfg", "-o", folder / "raw")
+    raw = ("--raw", folder / name, "--unlabeled-weight", 0.3)
+    status, _, err = run(capsys, *train, *raw)
+    assert status == 0, err
+    parser = SelfTrainingParser(load(folder / "pcfg"), unlabeled_weight=0.3)
+    parser.fit([*load_toy(100), *sentences])
+    expected = parser.student_[-1].grammar_.to_frame()
+    assert load(folder / "raw")[-1].grammar_.to_frame().equals(expected)
+    status, _, err = run(capsys, *train, "--raw", folder / "missing")
+    assert status != 0 and "missing" in err
 
 
 def test_train_says_what_it_made(folder, capsys):

@@ -181,28 +181,45 @@ def test_unknown_words_and_one_word(voting):
 
 def test_presets():
     accurate, fast = make_ensemble(), make_ensemble("fast", min_count=2)
-    assert len(accurate.estimators) == len(fast.estimators) == 8
-    assert dict(fast.estimators)["em3"]["rarewords"].min_count == 2
+    assert len(accurate.teacher.estimators) == len(fast.teacher.estimators) == 8
+    assert dict(fast.teacher.estimators)["em3"]["rarewords"].min_count == 2
+    best = make_ensemble("best", unlabeled_weight=0.7, vertical=2)
+    members = dict(best.student.estimators)
+    assert members["left1-pivot"]["learner"].init.m == 24
+    assert members["left1-pivot"]["binarize"].vertical == 2
+    assert dict(best.teacher.estimators)["left1-pivot"]["learner"].init.m == 16
+    assert best.unlabeled_weight == 0.7
     with pytest.raises(ValueError, match="preset"):
         make_ensemble("huge")
 
 
 def test_parameters_of_a_step_go_to_the_members_that_have_it():
-    members = dict(make_ensemble(inside__min_count=2, vertical=2).estimators)
+    members = dict(make_ensemble(inside__min_count=2, vertical=2).teacher.estimators)
     assert members["left1-spectral"]["inside"].min_count == 2
     assert members["left1-spectral"]["outside"].min_count == 1
-    assert members["left1-em"]["binarize"].vertical == 2
+    assert members["left1-pivot"]["binarize"].vertical == 2
     with pytest.raises(TypeError, match="'inside__min_count' is no parameter"):
         make_ensemble("fast", inside__min_count=2)
     with pytest.raises(TypeError, match="rarewords__min_count, inside__min_count"):
         make_ensemble(min_count=2)
 
 
+@pytest.mark.slow_without_jit
+def test_presets_learn_from_trees_and_sentences():
+    X = [*TRAIN, *TEST.sentences()]
+    parser = make_ensemble("fast").set_params(teacher__estimators=members()[::2])
+    alone = clone(parser).fit(TRAIN)
+    assert alone.predict(TEST) == VotingParser(members()[::2]).fit(TRAIN).predict(TEST)
+    both = parser.fit(X)
+    assert sum(both.n_automatic_ + both.n_failed_) == len(TEST)
+    assert len(both.student_.estimators_) == 2
+
+
 @pytest.mark.parametrize("preset", ["accurate", "fast"])
 def test_seeds_of_presets(preset):
     def seeds(random_state):
         made = make_ensemble(preset, random_state=random_state)
-        return [parser[-1].random_state for _, parser in made.estimators]
+        return [parser[-1].random_state for _, parser in made.teacher.estimators]
 
     assert set(seeds(None)) == {None}
     assert max(seeds(3)) - 3 == len(set(seeds(3))) - 1

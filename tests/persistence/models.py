@@ -27,6 +27,7 @@ from lpcfg_sk import (
     OutsideFeatures,
     PivotLPCFG,
     RareWords,
+    SelfTrainingParser,
     SpectralLPCFG,
     SVTAMinimizer,
     TreeBinarizer,
@@ -36,7 +37,7 @@ from lpcfg_sk import (
     save,
 )
 from lpcfg_sk.datasets import make_lpcfg, make_treebank
-from lpcfg_sk.treebank import Treebank
+from lpcfg_sk.treebank import Treebank, concatenate
 
 GRAMMAR = make_lpcfg(2, 3, 12, m=2, mean_length=4.0, random_state=0)
 TREES = make_treebank(GRAMMAR, 40, random_state=0)
@@ -80,6 +81,9 @@ MAKERS = {
     "VotingParser": lambda: VotingParser(
         [("pcfg", _parser(PCFG())), ("em", _parser(_em()))], weights=[1.0, 2.0]
     ).fit(TRAIN),
+    "SelfTrainingParser": lambda: SelfTrainingParser(_parser(PCFG())).fit(
+        concatenate([TRAIN, TRAIN[:5].unparsed()])
+    ),
     "MarginEMPCFG": lambda: MarginEMPCFG(RULES, s=1.2).fit(STRINGS),
     "SVTAMinimizer": lambda: SVTAMinimizer(GRAMMAR, 3).fit(),
     "CPCompressor": lambda: CPCompressor(

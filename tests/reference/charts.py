@@ -250,3 +250,72 @@ def pruned_posteriors(grammar, sentence, threshold):
                     outside[left] += outside[item] * p * inside[right]
                     outside[right] += outside[item] * p * inside[left]
     return {item: inside[item] * outside[item] / total for item in inside}
+
+
+def expected_rule_counts(grammar, sentence):
+    """Expected counts of binary rules with states, by inside-outside on dictionaries.
+
+    The full chart of the sentence is filled with plain loops; Σ β ⊗ T ⊗ α ⊗ α / Z.
+    """
+    n = len(sentence)
+    alpha = {
+        (a, i, i + 1): vector
+        for i, word in enumerate(sentence)
+        for (a, x), vector in grammar.lexical.items()
+        if x == word
+    }
+    places = [
+        (i, k, i + width)
+        for width in range(2, n + 1)
+        for i in range(n - width + 1)
+        for k in range(i + 1, i + width)
+    ]
+    edges = [(i, k, j, *rule) for i, k, j in places for rule in grammar.binary]
+    for i, k, j, a, b, c in edges:
+        if (b, i, k) in alpha and (c, k, j) in alpha:
+            new = np.einsum(
+                "abc,b,c->a", grammar.binary[a, b, c], alpha[b, i, k], alpha[c, k, j]
+            )
+            alpha[a, i, j] = alpha.get((a, i, j), 0.0) + new
+    beta = {(a, 0, n): vector for a, vector in grammar.root.items()}
+    z = sum(v @ alpha[a, 0, n] for a, v in grammar.root.items() if (a, 0, n) in alpha)
+    counts = {rule: np.zeros(np.shape(t)) for rule, t in grammar.binary.items()}
+    for i, k, j, a, b, c in reversed(edges):
+        left, right = alpha.get((b, i, k)), alpha.get((c, k, j))
+        if (a, i, j) not in beta or left is None or right is None:
+            continue
+        part = np.einsum("a,abc->abc", beta[a, i, j], grammar.binary[a, b, c])
+        counts[a, b, c] += part * np.multiply.outer(left, right) / z
+        for item, below in (
+            ((b, i, k), np.einsum("abc,c->b", part, right)),
+            ((c, k, j), np.einsum("abc,b->c", part, left)),
+        ):
+            beta[item] = beta.get(item, 0.0) + below
+    return counts
+
+
+def enumerated_rule_counts(grammar, sentence):
+    """The same over all trees and all assignments of states, one by one."""
+    counts = {rule: np.zeros(np.shape(t)) for rule, t in grammar.binary.items()}
+    z, m = 0.0, grammar.m
+    for parse, _ in all_parses(grammar, sentence):
+        items = parse.items
+        place = {item: number for number, item in enumerate(items)}
+        for states in product(*(range(m[a]) for a, _, _ in items)):
+            value = grammar.root[items[0][0]][states[0]]
+            used = []
+            for rule in parse.rules:
+                if len(rule) == 3:
+                    a, x, i = rule
+                    value *= grammar.lexical[a, x][states[place[a, i, i + 1]]]
+                    continue
+                a, b, c, i, k, j = rule
+                cell = tuple(
+                    states[place[item]] for item in ((a, i, j), (b, i, k), (c, k, j))
+                )
+                value *= grammar.binary[a, b, c][cell]
+                used.append(((a, b, c), cell))
+            z += value
+            for rule, cell in used:
+                counts[rule][cell] += value
+    return {rule: count / z for rule, count in counts.items()}
