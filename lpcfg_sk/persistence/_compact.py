@@ -58,22 +58,26 @@ def compact_state(grammar):
     if len(a.binary) > _EXPANSION * len(values):
         ranks, values = np.zeros_like(ranks), a.binary
     direction, scale, directions = _directions(a)
+    # Trees of a plain PCFG often have equal probabilities, and rounding would choose
+    # between them.
+    plain = a.n_states.max(initial=1) == 1
+    stored = np.asarray if plain else _single
     return {
         "nonterminals": list(grammar.nonterminals),
         "words": list(grammar.words),
         "unknown_word": grammar.unknown_word,
         # Rounding must not make improper probabilities of proper ones.
-        "probabilistic": bool(grammar.is_probabilistic),
+        "probabilistic": bool(not plain and grammar.is_probabilistic),
         "n_states": _narrow(a.n_states),
         "rules": _narrow(np.array([a.rule_parent, a.rule_left, a.rule_right])),
         "ranks": _narrow(ranks),
-        "floors": None if signed else _single(floors),
-        "binary": _single(values),
+        "floors": None if signed else stored(floors),
+        "binary": stored(values),
         "n_entries": _narrow(np.diff(a.word_offset)),
         "lex_label": _narrow(a.lex_label),
         "direction": _narrow(direction),
-        "scale": _single(scale),
-        "directions": _single(directions),
+        "scale": stored(scale),
+        "directions": stored(directions),
         "root_label": _narrow(a.root_label),
         "root": a.root,
     }
