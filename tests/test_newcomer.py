@@ -123,8 +123,8 @@ ERRORS = [
     ("make_parser(PCFG(), smooth=1)", TypeError, "no parameter of the preprocessing"),
     ("make_parser(PCFG(on_failure='x')).fit(TREES)", ValueError, "'on_failure'"),
     ("make_parser(SpectralLPCFG()).partial_fit", AttributeError, "partial_fit"),
-    ("make_parser(PCFG()).fit([WORDS])", ValueError, "sentence without a tree"),
-    ("PARSER.score([WORDS])", ValueError, "needs trees here"),
+    ("make_parser(PCFG()).fit([WORDS])", ValueError, "needs trees beside sentences"),
+    ("PARSER.score([WORDS])", ValueError, "needs a gold tree"),
     ("strict('raise').predict([WORDS, ['worked']])", ParseError, "row 1 has no parse"),
     (
         "strict('raise', 50_000).predict([WORDS, LONG])",

@@ -24,9 +24,9 @@ def test_shared_constraints(constraints, good, bad):
 
 def test_rows_without_a_tree_are_told_to_whoever_asks():
     rows = ["(S (A a) (B b))", ["a", "b"], ["b"]]
-    message = r"PCFG needs trees here, but row 1 .* \(2 such rows\).*parse them first"
+    message = r"PivotLPCFG needs trees here, but row 1 .* \(2 such rows\)"
     with pytest.raises(ValueError, match=message):
-        PCFG().fit(rows)
+        PivotLPCFG().fit(rows)
     wta = WTA([1.0], [[[0.1]]], {"a": [1.0]})
     with pytest.raises(ValueError, match="WTA needs trees here"):
         wta.value(rows)

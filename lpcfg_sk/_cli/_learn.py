@@ -42,6 +42,8 @@ def demo(arguments):
     else:
         trees = load_toy(arguments.trees + arguments.trees // 5)
         training, test = trees[: arguments.trees], trees[arguments.trees :]
+    if len(test) == 0:
+        raise ValueError("--trees needs at least 5: a fifth as many are parsed")
     # Ten times as fast as choosing the number of iterations on held-out trees.
     fixed = {"max_iter": 30, "tol": None, "validation_fraction": None}
     em = {"random_state": 0, **fixed}

@@ -139,7 +139,7 @@ def fill_leaves(forest, tokens, lexicon, vectors):
             else:
                 for h in range(len(out)):
                     out[h] = 0.0
-            if tagged:
+            if tagged or tag < 0:
                 for h in range(len(out)):
                     out[h] += tokens.any_word[token] * lexicon.any_word[whole + h]
                     out[h] += tokens.unknown[token] * lexicon.unknown[whole + h]

@@ -132,7 +132,7 @@ class Tokens(NamedTuple):
         Given tags, -1 for none.
     any_word, unknown : ndarray of float64, shape (n,)
         Shares of any word, and of the unknown word, in the values of each word under
-        the labels of its given tag.
+        the labels of its given tag, or under all labels without one.
     other : float
         Factor of the values under labels that do not have the given tag.
     """
@@ -230,8 +230,9 @@ def fill_tags(tokens, lexicon, leaf, as_unknown):
                     known = known or weight[e] > 0.0
                 else:
                     leaf[i, label] = tokens.other * weight[e]
-            for label in range(len(unknown)):
-                if tag >= 0 and tag_of_label[label] == tag:
+            shares = tokens.any_word[i] + tokens.unknown[i] > 0.0
+            for label in range(len(unknown) if shares else 0):
+                if tag < 0 or tag_of_label[label] == tag:
                     leaf[i, label] += tokens.any_word[i] * lexicon.any_word[label]
                     leaf[i, label] += tokens.unknown[i] * unknown[label]
                     known = known or leaf[i, label] > 0.0

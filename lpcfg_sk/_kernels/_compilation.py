@@ -82,7 +82,8 @@ class CompilationListener(event.Listener):
 
 
 def _is_own(dispatcher):
-    return dispatcher.py_func.__module__.startswith(__package__)
+    function = getattr(dispatcher, "py_func", None)
+    return function is not None and function.__module__.startswith(__package__)
 
 
 def _has_room(folder):

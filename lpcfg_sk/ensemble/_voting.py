@@ -81,12 +81,12 @@ class VotingParser(ParserMixin, _BaseComposition):
     --------
     >>> from lpcfg_sk import EMLPCFG, PCFG, VotingParser, make_parser
     >>> from lpcfg_sk.datasets import load_toy
-    >>> trees = load_toy(300)
+    >>> trees = load_toy(500)
     >>> vote = VotingParser([
     ...     ("right", make_parser(PCFG())),
     ...     ("left", make_parser(PCFG(), direction="left")),
-    ... ]).fit(trees[:200])
-    >>> len(vote.predict(trees[200:]))
+    ... ]).fit(trees[:400])
+    >>> len(vote.predict(trees[400:]))
     100
     """
 
@@ -249,6 +249,8 @@ class VotingParser(ParserMixin, _BaseComposition):
 
             def tree(row):
                 brackets, left_out = ballot.count(row)
+                if brackets is None and ballot.widen(row):
+                    brackets, left_out = ballot.count(row)
                 if brackets is None:
                     return ballot.flat_tree(row), left_out
                 (nodes,) = bracket_trees(ballot.table, brackets, self.bracket_penalty)
@@ -349,6 +351,11 @@ class _Ballot:
         if not parts:
             return None, left_out
         return self._mean(sorted(parts, key=lambda part: part[0])), left_out
+
+    def widen(self, row):
+        """Let the words of a row be open-class words, too; say whether they can."""
+        charts = [one for _, group_charts in self.groups for one in group_charts]
+        return any([one.widen(row) for one in charts])
 
     def _if_it_fits(self, row, func, *args, **options):
         """Call a function of charts; None where they take too much memory."""

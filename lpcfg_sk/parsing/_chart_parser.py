@@ -303,9 +303,12 @@ class ChartParser:
 
     def _alone(self, charts, row, *, pruned=None):
         """Return the nodes of one row, and whether it has a parse."""
-        if self.decoder == "mbr":
-            return self._brackets_of_row(charts, row, pruned=pruned)
-        return self._items_of_row(charts, row, pruned=pruned)
+        mbr = self.decoder == "mbr"
+        parse = self._brackets_of_row if mbr else self._items_of_row
+        nodes, ok = parse(charts, row, pruned=pruned)
+        if not ok and charts.widen(row):
+            nodes, ok = parse(charts, row)
+        return nodes, ok
 
     def brackets_of_rows(self, charts, begin, end, pruned):
         """Marginals of the original brackets of a range of rows.
@@ -339,6 +342,8 @@ class ChartParser:
 
     def _items_of_rows(self, charts, begin, end, pruned):
         forest = pruned.forest
+        if not len(forest.item_label):
+            return [None] * (end - begin), np.zeros(end - begin, dtype=bool)
         posterior, usable = charts.posteriors(begin, end, pruned)
         scores = max_marginal_scores(self.model, forest, posterior)
         items, parent, found = best_trees(forest, scores)

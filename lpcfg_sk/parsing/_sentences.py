@@ -14,6 +14,9 @@ from lpcfg_sk.parsing._pruning import ChartPruner
 #: Cubed sentence lengths in one chunk of parallel work.
 _CHUNK_WORK = 200_000
 
+# Tokens of the unknown word that are added to each word of a sentence without a parse.
+_OPEN_CLASS_SHARE = 0.01
+
 # Part of the threshold at which probabilities and marginals that are given to users are
 # computed: 3e-12 by default, where WSJ dev has errors of 1e-8.
 _PRECISE = 1e-8
@@ -135,7 +138,7 @@ class SentenceCharts:
         self.n_unknown_tags = int(np.sum(given & (self.tags < 0)))
         self._shares, self._other = np.zeros((2, len(self.tags))), 0.0
         if tag_backoff is not None and open_class and given.any():
-            self._shares = tag_backoff.shares(self.treebank)
+            self._shares = np.array(tag_backoff.shares(self.treebank))
             self._other = tag_backoff.other
 
     def _coarse(self, row, end=None):
@@ -150,6 +153,19 @@ class SentenceCharts:
             unknown[own],
             self._other,
         )
+
+    def widen(self, row):
+        """Let the words of a row without a parse be open-class words, too.
+
+        Unlikely tags are left out of the lexicon where words have classes. Returns
+        False where they have none, or where this would change nothing.
+        """
+        own = slice(*self.treebank.token_offsets[row : row + 2])
+        has_classes = self.treebank.words.backoff is not None
+        if not (self.open_class and has_classes) or self._shares[:, own].any():
+            return False
+        self._shares[1, own] = _OPEN_CLASS_SHARE
+        return True
 
     def pruned(self, row):
         """Return the pruned chart of a row."""

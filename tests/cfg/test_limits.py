@@ -86,7 +86,7 @@ def test_max_memory_holds_for_all_charts(decoder):
     grammar = CFG.from_string("S -> S S | 'a' S | 'b'")
     X = [["a", "b"], ["b", "b"], ["b"]]
     model = MarginEMPCFG(grammar, decoder=decoder, max_iter=5, tol=0.5).fit(X)
-    model.set_params(max_memory=5000)
+    model.set_params(max_memory=5000, on_failure="raise")
     long = [["a"] * 40 + ["b"]]
     assert len(model.predict(X)) == 3
     for method in (

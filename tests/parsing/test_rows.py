@@ -24,11 +24,7 @@ EM = EMLPCFG(2, max_iter=2, tol=None, validation_fraction=None)
 
 def alone(parser, charts):
     """Parse each row alone, by the path of rows that need care."""
-    parse = {
-        "mbr": parser._brackets_of_row,
-        "max-marginal": parser._items_of_row,
-    }[parser.decoder]
-    return [parse(charts, row) for row in range(len(charts.treebank))]
+    return [parser._alone(charts, row) for row in range(len(charts.treebank))]
 
 
 def assert_same_rows(one, two):
@@ -104,3 +100,18 @@ def test_votes_on_rows_are_those_on_each_row_alone(monkeypatch):
         "lpcfg_sk.ensemble._voting._Ballot.count_rows", lambda *rows: (None, None)
     )
     assert together.tolist() == vote.predict(X).tolist()
+
+
+@pytest.mark.parametrize("decoder", ["mbr", "max-marginal", "viterbi"])
+def test_words_of_a_sentence_without_a_parse_may_be_open_class_words(decoder):
+    trees = ["(S (N fish) (V swim))"] * 4000 + ["(S (N zog) (V fip))"] * 2
+    parser = make_parser(PCFG(decoder=decoder)).fit(trees)
+    # No spelling of "swim" is that of a noun, and it was never seen as one.
+    trees, status = parser.predict([["swim", "swim"]], return_status=True)
+    assert str(trees[0]) == "(S (N swim) (V swim))"
+    assert status["status"].tolist() == ["parsed"]
+    assert parser.sentence_log_prob([["swim", "swim"]])[0] == -np.inf
+    # Without classes of words the lexicon is taken at its word.
+    bare = PCFG(decoder=decoder).fit(Treebank(["(S (N fish) (V swim))"] * 3))
+    _, status = bare.predict([["swim", "swim"]], return_status=True)
+    assert status["status"].tolist() == ["flat"]

@@ -352,7 +352,7 @@ def test_frank_wolfe_gives_nearly_the_same():
         PivotLPCFG(m, anchor_min_count=5, solver=solver).fit(X).score_samples(X)
         for m, solver in ((4, "pairwise"), (4, "frank-wolfe"), (1, "pairwise"))
     )
-    assert 1e-6 < np.abs(one - two).max() < 0.3
+    assert 1e-6 < np.abs(one - two).max() < 0.5
     assert np.abs(one - plain).mean() > 3
 
 

@@ -126,12 +126,12 @@ class Loader:
 
     def _content(self, name):
         kind = name if name in ("LPCFG", "WTA") else "estimator"
-        _, meta, arrays = load_arrays(self.path, kind, 1)
-        return kind, meta, arrays
+        version, meta, arrays = load_arrays(self.path, kind, 2)
+        return kind, version, meta, arrays
 
     def run(self, rng):
         name = rng.choice(sorted(self.goods))
-        content, (kind, meta, arrays) = self.goods[name]
+        content, (kind, version, meta, arrays) = self.goods[name]
         crafted = rng.random() < 0.5
         if crafted:
             meta = json.loads(json.dumps(meta))
@@ -142,7 +142,7 @@ class Loader:
                     arrays[key] = _other_array(arrays[key], rng)
                 else:
                     meta = _other_data(meta, rng)
-            save_arrays(self.path, kind, 1, meta, arrays)
+            save_arrays(self.path, kind, version, meta, arrays)
         else:
             self.path.write_bytes(mutated(content, rng))
         try:

@@ -77,7 +77,7 @@ class File:
                 self.arrays = _map(file, path, self.meta, start)
         else:
             self.kind = _kind(path)
-            _, self.meta, self.arrays = load_arrays(path, self.kind, 1)
+            self.version, self.meta, self.arrays = load_arrays(path, self.kind, 2)
         #: Places by kind of place: a list of a hundred words is one kind.
         self.places = collections.defaultdict(list)
         for name, array in self.arrays.items():
@@ -120,7 +120,7 @@ class File:
 
     def _write(self, path, meta, arrays):
         if not self.is_treebank:
-            save_arrays(path, self.kind, 1, meta, arrays)
+            save_arrays(path, self.kind, self.version, meta, arrays)
             return
         write_columns(path, meta, arrays)
         if meta != self.meta:
@@ -138,7 +138,7 @@ class File:
 def _kind(path):
     for kind in ("LPCFG", "WTA"):
         with contextlib.suppress(ValueError):
-            load_arrays(path, kind, 1)
+            load_arrays(path, kind, 2)
             return kind
     return "estimator"
 

@@ -51,7 +51,8 @@ def test_compilation_is_no_work(monkeypatch):
             pass
 
         def run(self, rng):
-            with event.trigger_event("numba:compile"):
+            data = {"dispatcher": None}
+            with event.trigger_event("numba:compile", data=data):
                 begin = time.process_time()
                 while time.process_time() - begin < 0.2:
                     pass

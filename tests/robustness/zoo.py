@@ -105,6 +105,12 @@ MAKERS = {
     "Treebank": lambda: SHORT,
     "Treebank with blocks": _blocks,
 }
+#: Ending of names whose files leave out what parsing does not need.
+COMPACT = ", compact"
+MAKERS |= {
+    name + COMPACT: MAKERS[name]
+    for name in ("toy PCFG", "toy EM", "toy spectral", "toy vote", "PivotLPCFG")
+}
 
 
 def write(name, path):
@@ -112,7 +118,10 @@ def write(name, path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         value = MAKERS[name]()
-    value.save(path) if isinstance(value, LPCFG | WTA | Treebank) else save(value, path)
+    if isinstance(value, LPCFG | WTA | Treebank):
+        value.save(path)
+    else:
+        save(value, path, compact=name.endswith(COMPACT))
 
 
 def ask(name, value):
@@ -151,7 +160,7 @@ def _uses(name, value):
         X = SHORT if name.startswith("toy") else models.TEST
         if name == "SVTA of trees":
             X = TreeBinarizer().fit_transform(SHORT)
-        if name in ("EMLPCFG", "SpectralLPCFG", "PivotLPCFG"):
+        if name.startswith(("EMLPCFG", "SpectralLPCFG", "PivotLPCFG")):
             X = models.prepared(models.TRAIN)[:4]
         uses = _uses_of_parser(X, X.sentences())
         if hasattr(value, "wta_"):
@@ -170,9 +179,11 @@ def _uses(name, value):
         calls["predict unknown"] = lambda: value.predict(UNKNOWN)
     if name == "EMLPCFG":
         calls["fit on"] = lambda: _fit_on(value)
-    if name == "SpectralLPCFG":
+    if "pectral" in name:
         # Its parameters are no probabilities.
-        del calls["sample"]
+        calls.pop("sample", None)
+    if name.endswith(COMPACT):
+        calls.pop("transform", None)
     return {**calls, "save": lambda: _save(value)}
 
 
