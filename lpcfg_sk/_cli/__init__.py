@@ -48,7 +48,7 @@ def main(argv=None):
     except BrokenPipeError:
         # The reader of the pipe has seen enough.
         _discard_output()
-    except (ValueError, TypeError, OSError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
         _complain(error)
         _flush_or_discard()
         return 1

@@ -94,7 +94,8 @@ def _add_train(parser):
 def _add_parse(parser):
     """Parse sentences, one per line, as they come in.
 
-    Tokens are separated by white space; with --tags a token is word/TAG. Brackets in
+    Tokens are separated by white space; with --tags a token is word/TAG, and with
+    --tokenize raw text is split into tokens. Brackets in
     words are taken as -LRB- and -RRB-, as treebanks write them. The answer to a line is
     a line with its tree, and an empty line for an empty one. Of a file of trees the
     sentences are parsed. A sentence too long for --max-length or --max-memory gets a
@@ -114,7 +115,10 @@ def _add_parse(parser):
     add_one("--marginals", action="store_true", help="write span posteriors, no trees")
     score = "write the log probability and a tab before each tree"
     add_one("--scores", action="store_true", help=score)
-    add("--tags", action="store_true", help="tokens are word/TAG")
+    add_tokens = parser.add_mutually_exclusive_group().add_argument
+    add_tokens("--tags", action="store_true", help="tokens are word/TAG")
+    text = "lines are raw text, which nltk splits into Penn tokens"
+    add_tokens("--tokenize", action="store_true", help=text)
     length = "longest sentence that is parsed, in tokens"
     add("--max-length", type=_positive, help=length)
     memory = "most memory for the chart of a sentence, such as 500M (default: 2G)"

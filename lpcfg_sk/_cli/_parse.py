@@ -15,7 +15,7 @@ from lpcfg_sk._cli._inputs import line_batches
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.persistence import load
-from lpcfg_sk.treebank import read_treebank
+from lpcfg_sk.treebank import read_treebank, tokenize
 
 _ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 #: Beginning of a tree; in a sentence white space follows a bracket.
@@ -102,7 +102,11 @@ def _sentences_of_trees(batches, arguments):
 def _tokens(line, arguments):
     """Tokens of a line, brackets as in treebanks; or the error of a bad line."""
     try:
-        tokens = line.decode("utf-8-sig").translate(_ESCAPES).split()
+        text = line.decode("utf-8-sig")
+        if arguments.tokenize:
+            tokens = tokenize(text.strip())
+        else:
+            tokens = text.translate(_ESCAPES).split()
     except UnicodeDecodeError as error:
         bytes_ = error.object[error.start : error.start + 8]
         return ValueError(f"sentences are read as utf-8, which {bytes_!r} is not")

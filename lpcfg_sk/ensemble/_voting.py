@@ -81,12 +81,12 @@ class VotingParser(ParserMixin, _BaseComposition):
     --------
     >>> from lpcfg_sk import EMLPCFG, PCFG, VotingParser, make_parser
     >>> from lpcfg_sk.datasets import load_toy
-    >>> trees = load_toy(500)
+    >>> trees = load_toy(700)
     >>> vote = VotingParser([
     ...     ("right", make_parser(PCFG())),
     ...     ("left", make_parser(PCFG(), direction="left")),
-    ... ]).fit(trees[:400])
-    >>> len(vote.predict(trees[400:]))
+    ... ]).fit(trees[:600])
+    >>> len(vote.predict(trees[600:]))
     100
     """
 

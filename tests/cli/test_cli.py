@@ -119,6 +119,18 @@ def test_parse_keeps_lines(folder, capsys, monkeypatch):
     assert lines[2] == lines[0]
 
 
+def test_parse_of_raw_text(folder, capsys, monkeypatch):
+    pytest.importorskip("nltk")
+    model = folder / "pcfg"
+    text = "he worked again."
+    status, raw, _ = parse(monkeypatch, capsys, text + "\n\n", model, "--tokenize")
+    _, split, _ = parse(monkeypatch, capsys, "he worked again .\n\n", model)
+    assert (status, raw) == (0, split)
+    status, _, error = parse(monkeypatch, capsys, text, model, "--tokenize", "--tags")
+    assert status == 2
+    assert "not allowed with" in error
+
+
 def test_parse_kbest_marginals_tags_json(folder, capsys, monkeypatch):
     tree = load_toy(1)[0]
     sentence = " ".join(tree.words())
