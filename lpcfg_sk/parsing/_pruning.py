@@ -42,6 +42,9 @@ _FLOOR = 0.1
 # and the forest leaves out edges and rule applications with a smaller marginal.
 _RULE_SHARE = 0.1
 
+# Bytes of a chart for which it is worth to ask the system beforehand.
+_LARGE = 2**24
+
 # A threshold that leaves no tree is lowered by this factor, in the end to zero.
 _LOWER = 1e-3
 _LOWEST = 1e-12
@@ -362,8 +365,14 @@ class ChartPruner:
         return likeliest_root, wide, likeliest.astype(np.int32)
 
     def check_memory(self, needed, n, name):
-        """Raise ChartMemoryError if a chart needs more than `max_memory` bytes."""
+        """Raise ChartMemoryError if a chart needs more than `max_memory` bytes.
+
+        Where the system has less, raise MemoryError now: compiled code that fails to
+        allocate does not give back what it has.
+        """
         if needed <= self.max_memory:
+            if needed > _LARGE:
+                np.empty(needed, dtype=np.uint8)
             return
         advice = (
             "leave the sentence out, or raise max_memory"

@@ -65,12 +65,14 @@ trees = load_toy(60)
 parser = make_parser(PCFG(max_memory=2**40, prune=None)).fit(trees)
 expected = parser.predict(trees[:3])
 size = int(Path("/proc/self/statm").read_text().split()[0]) * 4096
-resource.setrlimit(resource.RLIMIT_AS, (size + 2**27, size + 2**27))
+_, hard = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (size + 2**27, hard))
 for _ in range(3):
     try:
         parser.predict([trees[0].words() * 100])
     except MemoryError:
         print("MemoryError")
+resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 print(parser.predict(trees[:3]) == expected)
 """
 
