@@ -44,7 +44,7 @@ def test_every_paper_is_replicated(capsys):
 def test_an_absent_corpus_is_passed_over(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("LPCFG_SK_DATA", str(tmp_path))
     assert replicate.main(["001-table2", "--quick", "--out", str(tmp_path)]) == 0
-    assert "passed over: corpus brown/train.txt not found" in capsys.readouterr().out
+    assert "passed over: the corpus 'brown' is not" in capsys.readouterr().out
 
 
 def test_an_unknown_id_is_an_error(capsys):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lpcfg_sk import read_treebank
-from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.datasets import load_brown, load_penn_sample, load_toy
 
 #: Replications by id.
 REPLICATIONS = {}
@@ -67,7 +67,8 @@ class Setting:
     format : str, default="ptb"
         Format of `treebank`, see :func:`lpcfg_sk.read_treebank`.
     data : path, default=None
-        Folder of corpora; ``$LPCFG_SK_DATA`` where None.
+        Folder of corpora; ``$LPCFG_SK_DATA`` where None. The Penn sample and Brown are
+        looked for among the data of NLTK, too.
     """
 
     def __init__(self, size="quick", *, treebank=None, format="ptb", data=None):
@@ -95,7 +96,9 @@ class Setting:
         return train[:n], dev[: self.pick(None, 120, len(dev))], f"Penn sample ({n})"
 
     def _penn(self, part):
-        return read_treebank(self.path("wsj", part))
+        if (self._data / "wsj").exists():
+            return read_treebank(self.path("wsj", part))
+        return load_penn_sample(part)
 
     def path(self, *parts):
         """Path of a corpus; FileNotFoundError with what to do where it is absent."""
@@ -103,7 +106,7 @@ class Setting:
         if not path.exists():
             raise FileNotFoundError(
                 f"corpus {'/'.join(parts)} not found under {self._data}; set "
-                "LPCFG_SK_DATA, or give --treebank TRAIN TEST"
+                "LPCFG_SK_DATA"
             )
         return path
 
@@ -112,7 +115,10 @@ class Setting:
         if self.size == "tiny":
             sentences = load_toy(600).sentences()
             return sentences[:400], sentences[400:500], sentences[500:]
-        train, dev = ([*_lines(self.path("brown", f"{p}.txt"))] for p in PARTS)
+        if (self._data / "brown").exists():
+            train, dev = ([*_lines(self.path("brown", f"{p}.txt"))] for p in PARTS)
+        else:
+            train, dev = (load_brown(part) for part in PARTS)
         half = int(np.searchsorted(np.cumsum([len(s) for s in dev]), 100_000))
         return train, dev[:half], dev[half:]
 

@@ -19,6 +19,7 @@ from lpcfg_sk import PCFG, WTA, CPCompressor, SVTAMinimizer, TreeBinarizer
 from lpcfg_sk.automata import bracketing_counts
 from lpcfg_sk.bounds import truncation_error
 from lpcfg_sk.exceptions import NotStronglyConvergentError
+from lpcfg_sk.metrics import TreePerplexity, tree_perplexity
 from lpcfg_sk.treebank import SymbolTable, decode_label
 from papers._registry import progress, replicates
 
@@ -48,25 +49,6 @@ def tag_trees(treebank):
     return trees.replace(label=label, labels=table, tag=np.full(trees.n_tokens, -1))
 
 
-def perplexity(log_f, sign, log_g):
-    """The paper's perplexity, with the count and mass of clipped trees.
-
-    Both functions are normalised over the test trees; values of the approximation
-    that are not positive become its smallest positive one.
-    """
-    f = np.exp(log_f - log_f.max())
-    f /= f.sum()
-    positive = sign > 0
-    clipped = ~positive & (f > 0)
-    if not positive.any():
-        return np.inf, int(clipped.sum()), 1.0
-    log_g = np.where(positive, log_g, log_g[positive].min())
-    log_g = log_g - log_g.max()
-    log_g -= np.log(np.exp(log_g).sum())
-    value = 2 ** -(f @ (log_g / np.log(2)))
-    return value, int(clipped.sum()), float(f[clipped].sum())
-
-
 def length_bins(lengths, max_length):
     """Ranges of lengths that hold sentences, the last one up to the longest allowed."""
     edges = [*range(0, min(max_length, 40), 10)[:4], max_length]
@@ -85,20 +67,25 @@ def distance(original, other):
 
 
 def measure(name, n_parameters, model, original, test, bins):
-    sign_f, log_f = original.log_value(test)
-    known = sign_f > 0
-    sign, log = model.wta_.log_value(test)
-    ppl, n_clipped, mass = perplexity(log_f[known], sign[known], log[known])
-    both = known & (sign > 0)
-    ratio = np.median(np.abs(log[both] - log_f[both])) if both.any() else np.nan
+    values = original.log_value(test)
+    known = values[0] > 0
+    pairs = [
+        tuple(column[known] for column in pair)
+        for pair in (values, model.wta_.log_value(test))
+    ]
+    try:
+        found = tree_perplexity(*pairs)
+    except ValueError:
+        # An approximation without any positive value.
+        found = TreePerplexity(np.inf, np.nan, int(known.sum()), 1.0, np.nan)
     row = {
         "method": name,
         "n_parameters": n_parameters,
         "l2": distance(original, model.wta_),
-        "perplexity": ppl,
-        "n_clipped": n_clipped,
-        "mass_clipped": mass,
-        "median_log_ratio": ratio,
+        "perplexity": found.perplexity,
+        "n_clipped": found.n_clipped,
+        "mass_clipped": found.clipped_mass,
+        "median_log_ratio": found.median_log_ratio,
     }
     matched, n_gold, n_predicted = bracketing_counts(test, model.predict(test))
     for low, high in bins:

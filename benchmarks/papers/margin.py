@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 
 from lpcfg_sk import CFG, MarginEMPCFG, Treebank, read_treebank
-from lpcfg_sk.bounds import boundedness, margin_sample_size, tail_fit, tightness
+from lpcfg_sk.bounds import (
+    asymptotic_risk_gap,
+    boundedness,
+    margin_sample_size,
+    parameter_deviation_probability,
+    tail_fit,
+    tightness,
+    tsybakov_counterexample,
+)
 from lpcfg_sk.cfg import binomials_to_theta, theta_to_binomials
 from lpcfg_sk.datasets import load_toy
 from papers._registry import progress, replicates
@@ -231,3 +239,62 @@ def algorithm1(setting):
 
 def _falls(losses):
     return all(b <= a + 1e-10 for a, b in itertools.pairwise(losses))
+
+
+@replicates(
+    "003-proposition4",
+    "Proposition 4: what the margin costs the empirical risk goes to zero",
+    claim="the bound falls with the number of samples",
+    holds=lambda table: table["ours"].is_monotonic_decreasing,
+)
+def proposition4(setting):
+    """The bound of lemma 1 by number of samples."""
+    constants = {"s": 1.5, "N": 10, "L": 1.0, "q": 0.5, "B": 5.0}
+    rows = [
+        {"n": n, "ours": asymptotic_risk_gap(n, **constants)}
+        for n in (1e3, 1e4, 1e6, 1e9, 1e12)
+    ]
+    return pd.DataFrame(rows).assign(paper="goes to 0", differs="no numbers there")
+
+
+@replicates(
+    "003-theorem5",
+    "Theorem 5: probabilistic grammars break the Tsybakov noise condition",
+    claim="with κ = 1 the distance is more than C times the excess risk",
+    holds=lambda t: (t["ours"] > t["excess risk"])[t["kappa"] == 1].all(),
+)
+def theorem5(setting):
+    """Hypotheses of equations C.4 and C.5 beside the bound C ε^(1/κ) of equation 25."""
+    grammar = CFG.from_string("S -> A S | b\nA -> c A | d")
+    rows = []
+    for kappa, epsilon in itertools.product((1.0, 2.0), (0.1, 0.01, 0.001)):
+        found = tsybakov_counterexample(
+            grammar,
+            [0.4, 0.6, 0.4, 0.6],
+            epsilon,
+            C=1.0,
+            kappa=kappa,
+            nonterminals=("A", "S"),
+        )
+        risk = found.excess_risk
+        rows.append({"kappa": kappa, "epsilon": epsilon, "excess risk": risk})
+        rows[-1] |= {"paper": risk ** (1 / kappa), "ours": found.distance}
+    return pd.DataFrame(rows).assign(
+        differs="near p the condition holds with κ = 2, against the paper's words"
+    )
+
+
+@replicates(
+    "003-hoeffding",
+    "Section 7.3.2: deviation of a single parameter by Hoeffding's inequality",
+    claim="the bound falls with the number of trees",
+    holds=lambda table: table["ours"].is_monotonic_decreasing,
+)
+def hoeffding(setting):
+    """Probability that a relative frequency is off by more than 0.05."""
+    constants = {"mean": 2.0, "L": 1.0, "q": 0.5}
+    rows = [
+        {"n": n, "ours": parameter_deviation_probability(n, 0.05, **constants)}
+        for n in (1e4, 1e5, 1e6, 1e7)
+    ]
+    return pd.DataFrame(rows).assign(paper="a remark", differs="no numbers there")

@@ -13,7 +13,11 @@ from lpcfg_sk import (
     Treebank,
     make_parser,
 )
-from lpcfg_sk.bounds import separability_report, spectral_sample_size
+from lpcfg_sk.bounds import (
+    separability_report,
+    spectral_ratio_sample_size,
+    spectral_sample_size,
+)
 from lpcfg_sk.datasets import make_lpcfg, make_treebank
 from papers._registry import cpu, progress, replicates
 
@@ -270,3 +274,25 @@ def ablation(setting):
     return pd.DataFrame(rows).assign(
         paper=np.nan, differs="the paper does not take its learner apart"
     )
+
+
+@replicates(
+    "002-theorem3",
+    "Theorem 3 of the ACL paper: samples for ratios within 1 ± ε",
+    claim="smaller ε and longer trees need more samples",
+    holds=lambda t: all(
+        rows["ours"].is_monotonic_increasing for _, rows in t.groupby("epsilon")
+    ),
+)
+def ratio_sample_sizes(setting):
+    """Samples by ε and by number of rules of the tree, for given Λ, R and σ."""
+    constants = {"m": 2, "R": 20, "Lambda": 0.01, "sigma": 0.3}
+    rows = [
+        {
+            "epsilon": epsilon,
+            "N": N,
+            "ours": spectral_ratio_sample_size(epsilon, 0.05, N=N, **constants),
+        }
+        for epsilon, N in product((0.5, 0.1, 0.01), (3, 9, 39))
+    ]
+    return pd.DataFrame(rows).assign(paper=np.nan, differs="no numbers in the paper")
