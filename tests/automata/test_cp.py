@@ -101,8 +101,10 @@ def test_exact_when_the_rank_is_enough(seed):
     trees = Treebank(reference.all_trees(3, "ab"))
     np.testing.assert_allclose(model.wta_.value(trees), wta.value(trees), rtol=1e-6)
     assert wta.distance(model.wta_) < 1e-7 * wta.norm()
-    np.testing.assert_array_equal(
-        model.transform(wta).value(trees), model.wta_.value(trees)
+    # Thousands of iterations magnify last bits of matrix products, which can depend on
+    # where the arrays lie in memory.
+    np.testing.assert_allclose(
+        model.transform(wta).value(trees), model.wta_.value(trees), rtol=1e-7
     )
 
 
