@@ -28,7 +28,7 @@ TREES = load_toy(120)
 PARSER = make_parser(PCFG()).fit(TREES)
 HE = "(S (NP (PRP he)) (VP (VBD worked) (ADVP (RB again))) (. .))"
 WORDS = ["he", "worked", "again", "."]
-LONG = ["he", *["worked"] * 300]
+LONG = ["he", *["worked"] * 120]
 
 #: Lines and their values.
 ANSWERS = [
@@ -129,7 +129,7 @@ ERRORS = [
     (
         "strict('raise', 50_000).predict([WORDS, LONG])",
         ChartMemoryError,
-        r"row 1 \(301 words\)",
+        r"row 1 \(121 words\)",
     ),
     ("tokenize(['a', 'b'])", TypeError, "one sentence as a str"),
     ("read_treebank(HE)", FileNotFoundError, "this looks like a tree"),

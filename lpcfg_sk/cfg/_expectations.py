@@ -38,7 +38,7 @@ def rule_expectations(grammar, theta):
     -----
     With :math:`M_{AB} = \sum_{A → β} θ_{A → β} |β|_B`, the expected number of children
     B of a node A, the expected number of nodes A is entry (S, A) of
-    :math:`I + M + M^2 + \dots = (I - M)^{-1}`, and
+    :math:`I + M + M^2 + … = (I - M)^{-1}`, and
 
     .. math:: E[ψ_{A → β}] = θ_{A → β} \, \bigl((I - M)^{-1}\bigr)_{SA}
 

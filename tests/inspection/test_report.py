@@ -124,6 +124,7 @@ def test_gold_trees_are_needed(parser, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow_without_jit
 def test_the_command(parser, tmp_path, capsys):
     save(parser, tmp_path / "model")
     GOLD.write(tmp_path / "gold.mrg")

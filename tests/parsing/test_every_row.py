@@ -52,6 +52,7 @@ def test_every_row_has_a_status(fitted):
     assert statuses(fitted, X) == ["empty", "parsed", "flat", "empty", "parsed"]
 
 
+@pytest.mark.slow_without_jit
 def test_charts_that_do_not_fit_become_coarser(fitted):
     parser = copy.deepcopy(fitted)
     X = [TREES[i].words() for i in range(40)]
@@ -69,6 +70,7 @@ def test_charts_that_do_not_fit_become_coarser(fitted):
     assert trees[row] == parser.predict([X[row]])[0]
 
 
+@pytest.mark.slow_without_jit
 def test_rows_are_named_by_their_number_in_the_whole(fitted):
     parser = copy.deepcopy(fitted).set_params(learner__max_memory=300_000)
     X = [WORDS, [], WORDS * 80]
@@ -81,6 +83,7 @@ def test_rows_are_named_by_their_number_in_the_whole(fitted):
         parser.predict([WORDS, NO_PARSE])
 
 
+@pytest.mark.slow_without_jit
 def test_long_sentences_show_progress(fitted, capsys):
     parser = copy.deepcopy(fitted).set_params(learner__verbose=1)
     parser.predict([WORDS, WORDS * 60], return_status=True)

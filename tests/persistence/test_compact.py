@@ -46,6 +46,7 @@ def again(parser, path, **options):
     return load(path)
 
 
+@pytest.mark.slow_without_jit
 def test_small_files_hold_the_same_parser(parser, tmp_path):
     small, whole = tmp_path / "small", tmp_path / "whole"
     loaded = again(parser, small)

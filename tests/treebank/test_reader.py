@@ -334,6 +334,7 @@ def test_a_tree_as_deep_as_allowed_is_read():
     assert len(read("(A (B (C c)))", max_depth=3)) == 1
 
 
+@pytest.mark.slow_without_jit
 def test_memory_stays_below_64_bytes_a_node():
     text = (TEXT * 20_000).encode()
     read(TEXT)
