@@ -1,5 +1,6 @@
 """Bracketed text of the Penn Treebank to columns, around the compiled scanner."""
 
+import re
 import secrets
 
 import numpy as np
@@ -326,9 +327,10 @@ class BracketScanner:
         return int(self.report[kernel.POSITION])
 
 
-# Characters that Unicode keeps for internal use stand for brackets within words.
-_HIDE = {"\\(": "\ufdd0", "\\)": "\ufdd1"}
-_SHOW = str.maketrans("\ufdd0\ufdd1", "()")
+# A character that Unicode keeps for internal use stands, before a digit, for a bracket
+# within a word, or for itself where the text has it.
+_MARK = "\ufdd0"
+_MARKED = {f"{_MARK}0": _MARK, f"{_MARK}1": "(", f"{_MARK}2": ")"}
 
 
 def escape_brackets(word):
@@ -352,10 +354,14 @@ def escape_brackets(word):
 
 def _hide_brackets(text):
     """Hide escaped brackets, unless the text would have unequal numbers of others."""
-    hidden = text
-    for escaped, character in _HIDE.items():
-        hidden = hidden.replace(escaped, character)
+    text = text.replace(_MARK, f"{_MARK}0")
+    hidden = text.replace("\\(", f"{_MARK}1").replace("\\)", f"{_MARK}2")
     return hidden if hidden.count("(") == hidden.count(")") else text
+
+
+def _show_brackets(name):
+    """Undo :func:`_hide_brackets` in a label or word."""
+    return re.sub(f"{_MARK}[012]", lambda match: _MARKED[match[0]], name)
 
 
 def scan_brackets(texts, *, first_item=0):
@@ -394,7 +400,7 @@ def scan_brackets(texts, *, first_item=0):
     scanner = BracketScanner(columns)
     item, batch, size = first_item, [], 0
     for text in texts:
-        if "\\" in text:
+        if "\\" in text or _MARK in text:
             text = _hide_brackets(text)
         # A lone surrogate must reach the scanner, which reports where it is.
         batch.append(text.encode("utf-8", "surrogatepass"))
@@ -405,7 +411,9 @@ def scan_brackets(texts, *, first_item=0):
     _scan_items(scanner, batch, item)
     state = columns.finish()
     for table in ("labels", "tokens"):
-        state[table] = [name.translate(_SHOW) for name in state[table]]
+        state[table] = [
+            _show_brackets(name) if _MARK in name else name for name in state[table]
+        ]
     return state
 
 

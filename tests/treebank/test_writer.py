@@ -5,7 +5,7 @@ import stat
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lpcfg_sk import Tree, Treebank, read_treebank
@@ -22,6 +22,7 @@ TREES = [
     "(X x)",
     "(-NONE- *T*-1)",
     "(NP-SBJ=2 (ü é) (𝔛 a\u00a0b))",
+    "(\ufdd0 (\ufdd01 \ufdd0\ufdd02) \ufdd0)",
 ]
 LITERAL = {"keep_traces": True, "keep_functions": True}
 
@@ -51,6 +52,8 @@ def test_one_tree_a_line():
 
 
 @given(st.lists(nested, max_size=4))
+@example([("\ufdd0", ["0", "\\"])])
+@example([("\\", ["\ufdd01"])])
 @settings(deadline=None)
 def test_brackets_equal_the_reference_and_read_back(trees):
     lines = [bracketed(tree) for tree in trees]
