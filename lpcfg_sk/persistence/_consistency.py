@@ -52,7 +52,9 @@ def check_estimator(estimator):
     if isinstance(estimator, KneserNeyLM) and not _levels(estimator):
         raise ValueError("the tables of n-grams do not fit the vocabulary")
     if isinstance(estimator, InterpolatedLM) and not _members(estimator):
-        raise ValueError("the models of a mixture have different vocabularies")
+        raise ValueError(
+            "the models of a mixture have one vocabulary, and weights that sum to one"
+        )
     if isinstance(estimator, NGramTable) and not _is_table(estimator):
         raise ValueError("a table of n-grams holds rising keys and probabilities")
     fitted = any(n.endswith("_") and not n.startswith("_") for n in state)
@@ -138,10 +140,10 @@ def _states_of_words(state):
     return (
         _is_count(m)
         and m > 0
-        and _is_distribution(state["r_"], (contexts, m))
-        and _is_distribution(state["s_"], (n, m))
-        and _is_distribution(state["pi_"], (m,))
-        and _is_distribution(state["unigram_"], (n,))
+        and _is_distribution(state["r_"], (contexts, m), axis=1)
+        and _is_distribution(state["s_"], (n, m), axis=0)
+        and _is_distribution(state["pi_"], (m,), axis=0)
+        and _is_distribution(state["unigram_"], (n,), axis=0)
         and state["r_"].dtype == state["s_"].dtype
     )
 
@@ -152,7 +154,7 @@ def _members(mixture):
     if members is None:
         return True
     words = mixture.vocabulary_
-    return _is_floats(mixture.weights_, (len(members),)) and all(
+    return _is_distribution(mixture.weights_, (len(members),), axis=0) and all(
         isinstance(model, AggregateMarkovLM | KneserNeyLM)
         and model.mode == mixture.mode
         and np.array_equal(model.vocabulary_, words)
@@ -275,6 +277,8 @@ def _is_projection(projection, m, state):
         _is_count(m)
         and m <= k
         and _is_floats(projection.singular_values, (k,))
+        # What `transform` divides by.
+        and bool((projection.singular_values[:m] > 0).all())
         and _is_count(state["n_inside_features_"])
         and all(
             _is_ids(columns) and _is_floats(weights, (len(columns), k))
@@ -301,12 +305,19 @@ def _is_ids(array, end=None, *, increasing=True):
     )
 
 
-def _is_distribution(array, shape):
-    """Whether an array holds probabilities, which rounding may have disturbed."""
+def _is_distribution(array, shape, axis=None):
+    """Whether an array holds probabilities, which rounding may have disturbed.
+
+    Those along an axis, if one is given, sum to one.
+    """
     return (
         _is_floats(array, shape)
         and array.dtype.itemsize >= 4
         and bool(((array >= 0) & (array <= 1 + 1e-6)).all())
+        and (
+            axis is None
+            or bool((np.abs(array.sum(axis=axis, dtype=float) - 1) < 1e-3).all())
+        )
     )
 
 

@@ -17,6 +17,8 @@ from lpcfg_sk import (
     LPCFG,
     PCFG,
     WTA,
+    AggregateMarkovLM,
+    KneserNeyLM,
     MarginEMPCFG,
     Treebank,
     TreeBinarizer,
@@ -24,7 +26,8 @@ from lpcfg_sk import (
     load,
     save,
 )
-from lpcfg_sk._files import load_arrays, save_arrays
+from lpcfg_sk._files import checked_csr, load_arrays, save_arrays
+from lpcfg_sk.language_model import InterpolatedLM
 from tests.persistence import models
 
 
@@ -50,8 +53,8 @@ def test_projections_of_a_wrong_number_of_states_are_refused(m, tmp_path):
     assert_refused(changed("SpectralLPCFG", tmp_path / "model", change))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_singular_values_are_finite(value, tmp_path):
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, -1.0])
+def test_singular_values_are_finite_and_positive(value, tmp_path):
     def change(model):
         name = next(iter(model.projections_))
         own = model.projections_[name]
@@ -339,3 +342,57 @@ def test_closed_streams_of_the_command_line_are_no_crash(tmp_path):
         check=False,
     )
     assert closed.returncode == 2
+
+
+@pytest.mark.parametrize("name", ["r_", "s_", "pi_", "unigram_"])
+def test_shares_of_states_and_words_sum_to_one(name, tmp_path):
+    def change(model):
+        setattr(model, name, getattr(model, name) * 0)
+
+    assert_refused(changed("AggregateMarkovLM", tmp_path / "model", change))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("weights", [[-0.5, 1.5], [0.0, 0.0], [1.0, 1.0]])
+def test_weights_of_a_mixture_are_shares(weights, tmp_path):
+    members = [AggregateMarkovLM(1, max_iter=1), KneserNeyLM(order=2)]
+    model = InterpolatedLM(members).fit(models.SENTENCES)
+    model.weights_ = np.array(weights)
+    save(model, tmp_path / "model")
+    assert_refused(tmp_path / "model", "weights that sum to one")
+
+
+@pytest.mark.parametrize("size", [1e308, float("inf"), 2**63, -1, 0.5])
+def test_shapes_of_sparse_matrices_are_sizes(size):
+    parts = np.ones(1), np.array([0]), np.array([0, 1])
+    for shape in ((1, size), (size, 1)):
+        with pytest.raises(ValueError, match="no shape"):
+            checked_csr(*parts, shape)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_values_that_doubles_cannot_hold_are_an_error():
+    huge, small = np.full((3, 2), 1e308), np.full((3, 2), 0.2)
+    dense = np.linspace(0.0, 0.1, 27).reshape(3, 3, 3)
+    factors = huge, small * [[10.0, 1.0]], small
+    wta = WTA([1.0, 0.0, 0.5], {"X": dense, "Y": factors}, {"a": [0.1, 0.2, 0.3]})
+    with pytest.raises(ValueError, match="too large"):
+        wta.sentence_value([["a"] * 3])
+
+
+@pytest.mark.parametrize("part", ["binary", "lexical", "root"])
+@pytest.mark.parametrize("value", [1e308, -1e101])
+def test_parameters_whose_products_overflow_are_refused(part, value, tmp_path):
+    # A file with 1e308 in it was accepted once, and `transform` gave nan.
+    model = models.make("EMLPCFG")
+    save(model, tmp_path / "model", compact=False)
+    arrays = model.grammar_.arrays
+    huge = arrays._replace(**{part: np.full_like(getattr(arrays, part), value)})
+    with pytest.raises(ValueError, match=f"{part} must hold values of at most 1e.100"):
+        LPCFG.from_arrays(model.grammar_.nonterminals, model.grammar_.words, huge)
+    version, meta, stored = load_arrays(tmp_path / "model", "estimator", 2)
+    for name, array in stored.items():
+        if np.array_equal(array, getattr(arrays, part)):
+            stored[name] = np.full_like(array, value)
+    save_arrays(tmp_path / "model", "estimator", version, meta, stored)
+    assert_refused(tmp_path / "model", match="products would overflow")

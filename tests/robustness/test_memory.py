@@ -99,3 +99,4 @@ def test_soak():
     from tests.robustness import soak
 
     assert soak.run(20_000) < soak.GROWTH_LIMIT
+    assert soak.run_fits(100) < soak.GROWTH_LIMIT

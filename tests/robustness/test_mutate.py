@@ -2,6 +2,8 @@
 
 import os
 import random
+import signal
+import time
 
 import pytest
 
@@ -13,9 +15,11 @@ SCALE = 20 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 1
 @pytest.mark.kernels
 @pytest.mark.filterwarnings("ignore")
 def test_files_with_values_replaced_do_no_harm(tmp_path, seed):
-    # Workers would compile everything again, with bounds checks.
-    cases = mutate.Cases(tmp_path, seed, list(zoo.MAKERS))
-    endings = [cases.run(number) for number in range(15 * len(zoo.MAKERS) // SCALE)]
+    # In this process, which has compiled what it needs.
+    cases = mutate.Cases(tmp_path, seed)
+    numbers = range(1, 1 + max(1, 15 // SCALE))
+    names = list(zoo.MAKERS)[:: max(1, SCALE // 5)]
+    endings = [cases.run(name, number) for name in names for number in numbers]
     assert not [case for case in endings if case[0].startswith(mutate.HARM)]
     assert len({ended.partition(":")[0] for ended, _ in endings}) > 2
 
@@ -23,18 +27,41 @@ def test_files_with_values_replaced_do_no_harm(tmp_path, seed):
 def test_every_array_and_every_kind_of_scalar_is_a_place(tmp_path):
     zoo.write("toy spectral", tmp_path / "model")
     file = mutate.File(tmp_path / "model")
-    sorts = [sort for sort, _ in file.places]
-    assert sorts.count("array") == sum(a.size > 0 for a in file.arrays.values()) > 100
-    assert sorts.count("scalar") > 50
+    places = file.places
+    assert len(places["array"]) == sum(a.size > 0 for a in file.arrays.values()) > 100
+    assert len(places["scalar"]) > 50
+    before = mutate.json.dumps(file.meta)
     for number in range(50):
-        what = file.mutate(random.Random(number), tmp_path / "mutated")
+        _, _, what = file.mutate(random.Random(number))
         assert what.startswith(("array", "scalar"))
+    assert mutate.json.dumps(file.meta) == before
 
 
-def test_a_worker_that_dies_is_a_crash_and_is_replaced(tmp_path):
-    worker = mutate.Worker(["--seed", "0", "--names", "no such model"], tmp_path)
-    for _ in range(2):
-        ended, what = worker.run(0)
-        assert ended == "crash: status 1"
-        assert "no such model" in what
-    worker.close()
+class _Deadly:
+    """Cases of which the third kills its process, or does not end."""
+
+    def __init__(self, folder, third):
+        self.folder, self.third = folder, third
+
+    def run(self, name, number):
+        if number == 3:
+            self.third()
+        return "same", "nothing"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize(
+    "third, ended",
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGSEGV), "crash"),
+        (lambda: time.sleep(60), "hang"),
+        (lambda: 1 / 0, "crash"),
+    ],
+)
+def test_a_case_that_kills_its_process_or_hangs_is_known(tmp_path, third, ended):
+    cases = _Deadly(tmp_path, third)
+    found = list(mutate.run_batch(cases, "any", range(1, 9), patience=2.0))
+    assert [number for number, _, _ in found] == [1, 2, 3]
+    assert found[2][1].startswith(ended)
+    rest = list(mutate.run_batch(cases, "any", range(4, 9), patience=2.0))
+    assert [case[:2] for case in rest] == [(n, "same") for n in range(4, 9)]

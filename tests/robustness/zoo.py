@@ -23,7 +23,10 @@ from lpcfg_sk import (
     KneserNeyLM,
     MarginEMPCFG,
     OutsideFeatures,
+    PivotLPCFG,
     RareWords,
+    SelfTrainingParser,
+    ShardedTreebank,
     SpectralLPCFG,
     SVTAMinimizer,
     Tree,
@@ -34,7 +37,9 @@ from lpcfg_sk import (
     save,
 )
 from lpcfg_sk.datasets import load_toy
+from lpcfg_sk.language_model import InterpolatedLM
 from lpcfg_sk.metrics import parseval
+from lpcfg_sk.treebank import concatenate
 from tests.persistence import models
 
 TOY = load_toy(60)
@@ -86,6 +91,12 @@ MAKERS = {
             ("spectral", make_parser(SpectralLPCFG(2, random_state=0))),
         ]
     ).fit(TRAIN),
+    "toy pivot": lambda: make_parser(
+        EMLPCFG(2, init=PivotLPCFG(2), max_iter=2, tol=None, random_state=0)
+    ).fit(TRAIN),
+    "toy self-training": lambda: SelfTrainingParser(
+        make_parser(PCFG(), min_count=2)
+    ).fit(concatenate([TRAIN, TRAIN[:5].unparsed()])),
     "margin cycle": lambda: MarginEMPCFG(CYCLE, max_iter=3).fit([["x", "y"]] * 9),
     "margin chains": lambda: MarginEMPCFG(
         CHAINS, max_iter=3, decoder="max-marginal"
@@ -99,17 +110,28 @@ MAKERS = {
     "Kneser-Ney bigrams": lambda: KneserNeyLM(order=2, mode="sentence").fit(
         models.SENTENCES
     ),
+    "mixture of language models": lambda: InterpolatedLM(
+        [AggregateMarkovLM(2, max_iter=3, random_state=0), KneserNeyLM(order=2)]
+    ).fit(models.SENTENCES),
     "sparse WTA": _sparse_wta,
     "CP WTA": lambda: WTA([1.0, 0.0, 0.5], _CP, _OMEGA),
     "labelled WTA": lambda: WTA([1.0, 0.0, 0.5], {"X": _DENSE, "Y": _CP}, _OMEGA),
     "Treebank": lambda: SHORT,
     "Treebank with blocks": _blocks,
+    "shards": lambda: SHORT,
 }
 #: Ending of names whose files leave out what parsing does not need.
 COMPACT = ", compact"
 MAKERS |= {
     name + COMPACT: MAKERS[name]
-    for name in ("toy PCFG", "toy EM", "toy spectral", "toy vote", "PivotLPCFG")
+    for name in (
+        "toy PCFG",
+        "toy EM",
+        "toy spectral",
+        "toy vote",
+        "toy pivot",
+        "PivotLPCFG",
+    )
 }
 
 
@@ -124,18 +146,20 @@ def write(name, path):
         save(value, path, compact=name.endswith(COMPACT))
 
 
-def ask(name, value):
-    """What an object says, or raises, by method."""
-    answers = {}
-    for method, call in _uses(name, value).items():
+def ask(name, value, draw=list):
+    """What an object says, or raises, by method; `draw` chooses among their names."""
+    answers, uses = {}, _uses(name, value)
+    for method in draw(list(uses)):
         try:
-            answers[method] = None, _plain(call())
+            answers[method] = None, _plain(uses[method]())
         except Exception as error:
             answers[method] = error, None
     return answers
 
 
 def _uses(name, value):
+    if isinstance(value, ShardedTreebank):
+        return _uses_of_shards(value)
     if isinstance(value, Treebank):
         return _uses_of_treebank(value)
     if isinstance(value, WTA):
@@ -236,6 +260,15 @@ def _uses_of_treebank(X):
         "write": lambda: X.write(os.devnull),
         "blocks": lambda: [block.sum() for block in X.blocks.values()],
         "save": lambda: X.save(os.devnull),
+    }
+
+
+def _uses_of_shards(X):
+    binarized = TreeBinarizer().fit(X)
+    return {
+        "tolist": lambda: X.load().tolist(),
+        "learn": lambda: PCFG().fit(binarized.transform(X)).predict(SENTENCES),
+        "subset": lambda: X[[1, 0]].load().tolist(),
     }
 
 
