@@ -72,6 +72,7 @@ def main(argv=None):
     parser.add_argument("--out", default="benchmarks/results", help="folder of results")
     parser.add_argument("--treebank", nargs=2, metavar=("TRAIN", "TEST"))
     parser.add_argument("--format", default="ptb", help="format of --treebank")
+    parser.add_argument("--data", help="folder of corpora, else $LPCFG_SK_DATA")
     args = parser.parse_args(argv)
     if args.list or not args.ids:
         for id in sorted(REPLICATIONS):
@@ -82,10 +83,10 @@ def main(argv=None):
         parser.error(f"no such id: {', '.join(sorted(unknown))}; --list names them")
     ids = sorted(REPLICATIONS) if "all" in args.ids else args.ids
     size = "quick" if args.quick else "full"
-    setting = Setting(size, treebank=args.treebank, format=args.format)
+    options = {"treebank": args.treebank, "format": args.format, "data": args.data}
     failed = []
     for id in ids:
-        item = REPLICATIONS[id]
+        item, setting = REPLICATIONS[id], Setting(size, **options)
         print(f"\n{id}: {item.title}")
         try:
             table, holds, warned = replicate(id, setting, args.out)
@@ -94,6 +95,8 @@ def main(argv=None):
             continue
         with pd.option_context("display.width", 120, "display.max_colwidth", 60):
             print(table.to_string(index=False, na_rep="", float_format="%.4g"))
+        for note in setting.notes:
+            print(note)
         for text, n in warned.items():
             print(f"warned {n} times of {text}")
         print(f"{'holds' if holds else 'DOES NOT HOLD'}: {item.claim}", flush=True)

@@ -147,7 +147,7 @@ def scaling(sizes):
             answer = subprocess.run(command, check=True, capture_output=True, text=True)
         rows.append({"raw sentences": n, **json.loads(answer.stdout)})
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows, dtype=float)
     if len(table) > 1:
         logs = np.log(table.clip(lower=0.1))
         slopes = {c: np.polyfit(logs["raw sentences"], logs[c], 1)[0] for c in logs}

@@ -41,10 +41,18 @@ def test_every_paper_is_replicated(capsys):
     assert {id[:3] for id in IDS} >= {"000", "001", "003", "004"}
 
 
+def test_the_documentation_names_every_id():
+    text = (BENCHMARKS.parent / "docs" / "papers.rst").read_text(encoding="utf-8")
+    assert [id for id in IDS if f"``{id}``" not in text] == []
+
+
 def test_an_absent_corpus_is_passed_over(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("LPCFG_SK_DATA", str(tmp_path))
     assert replicate.main(["001-table2", "--quick", "--out", str(tmp_path)]) == 0
     assert "passed over: the corpus 'brown' is not" in capsys.readouterr().out
+    options = ["--quick", "--data", str(tmp_path), "--out", str(tmp_path)]
+    assert replicate.main(["001-table2-nyt", *options]) == 0
+    assert "passed over: the Gigaword corpus is licensed" in capsys.readouterr().out
 
 
 def test_an_unknown_id_is_an_error(capsys):

@@ -10,10 +10,31 @@ from typing import NamedTuple
 import numpy as np
 
 from lpcfg_sk import read_treebank
-from lpcfg_sk.datasets import load_brown, load_penn_sample, load_toy
+from lpcfg_sk.datasets import (
+    load_brown,
+    load_cess_esp,
+    load_penn_sample,
+    load_sinica,
+    load_toy,
+)
 
 #: Replications by id.
 REPLICATIONS = {}
+
+
+#: Files of the training and dev trees of a treebank, its loader if NLTK has it, and
+#: where it is to be had if not.
+TREEBANKS = {
+    "WSJ": (("wsj/train", "wsj/dev"), load_penn_sample, None),
+    "GUM": (
+        ("gum/train.ptb", "gum/dev.ptb"),
+        None,
+        "take the constituency trees (folder const) of github.com/amir-zeldes/gum, and "
+        "join them by its split",
+    ),
+    "CESS-ESP": (("cess_esp/train.ptb", "cess_esp/dev.ptb"), load_cess_esp, None),
+    "Sinica": (("sinica/train.ptb", "sinica/dev.ptb"), load_sinica, None),
+}
 
 
 class Replication(NamedTuple):
@@ -67,12 +88,18 @@ class Setting:
     format : str, default="ptb"
         Format of `treebank`, see :func:`lpcfg_sk.read_treebank`.
     data : path, default=None
-        Folder of corpora; ``$LPCFG_SK_DATA`` where None. The Penn sample and Brown are
-        looked for among the data of NLTK, too.
+        Folder of corpora; ``$LPCFG_SK_DATA`` where None. What NLTK distributes is
+        looked for among its data, too.
+
+    Attributes
+    ----------
+    notes : list of str
+        What was left out because its corpus is absent.
     """
 
     def __init__(self, size="quick", *, treebank=None, format="ptb", data=None):
         self.size = size
+        self.notes = []
         self._treebank = treebank
         self._format = format
         default = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -82,33 +109,50 @@ class Setting:
         """Return the value for the size of this run."""
         return {"tiny": tiny, "quick": quick, "full": full}[self.size]
 
-    def trees(self):
+    def trees(self, name="WSJ"):
         """Training and test trees, and where they are from."""
         if self._treebank is not None:
-            train, test = self._treebank
-            trees = [read_treebank(p, format=self._format) for p in (train, test)]
-            return (*trees, str(train))
+            # Trees with crossing branches, of which NEGRA has many, are left out.
+            on_error = "skip" if self._format == "export" else "raise"
+            options = {"format": self._format, "on_error": on_error}
+            trees = [read_treebank(path, **options) for path in self._treebank]
+            return (*trees, str(self._treebank[0]))
         if self.size == "tiny":
             toy = load_toy(400)
             return toy[:300], toy[300:], "toy"
-        train, dev = (self._penn(part) for part in ("train", "dev"))
-        n = self.pick(None, 1000, len(train))
-        return train[:n], dev[: self.pick(None, 120, len(dev))], f"Penn sample ({n})"
+        train, dev = (self.part(name, part) for part in PARTS)
+        n = self.pick(None, min(1000, len(train)), len(train))
+        return train[:n], dev[: self.pick(None, 120, len(dev))], f"{name} ({n})"
 
-    def _penn(self, part):
-        if (self._data / "wsj").exists():
-            return read_treebank(self.path("wsj", part))
-        return load_penn_sample(part)
+    def each_treebank(self, *names):
+        """Training and test trees of all treebanks that are here, see `trees`."""
+        if self._treebank is not None or self.size == "tiny":
+            return [self.trees()]
+        found = []
+        for name in names:
+            try:
+                found.append(self.trees(name))
+            except FileNotFoundError as error:
+                self.notes.append(f"without {name}: {error}")
+        if not found:
+            raise FileNotFoundError("; ".join(self.notes))
+        return found
 
-    def path(self, *parts):
-        """Path of a corpus; FileNotFoundError with what to do where it is absent."""
-        path = self._data.joinpath(*parts)
-        if not path.exists():
-            raise FileNotFoundError(
-                f"corpus {'/'.join(parts)} not found under {self._data}; set "
-                "LPCFG_SK_DATA"
-            )
-        return path
+    def part(self, name, part="train"):
+        """Trees of one part of a treebank by name, see `TREEBANKS`."""
+        files, load, source = TREEBANKS[name]
+        path = self._data / files[PARTS.index(part)]
+        if path.exists():
+            return read_treebank(path)
+        if load is load_penn_sample:
+            return load(part)
+        if load is not None:
+            return load()
+        raise FileNotFoundError(
+            f"{name} is not on this machine: {source}, save them as "
+            f"{' and '.join(files)} below a folder, and give that folder by --data or "
+            f"LPCFG_SK_DATA (looked for {path})"
+        )
 
     def brown(self):
         """Training sentences and the two halves of dev, as in paper 001, section 8."""
@@ -116,20 +160,39 @@ class Setting:
             sentences = load_toy(600).sentences()
             return sentences[:400], sentences[400:500], sentences[500:]
         if (self._data / "brown").exists():
-            train, dev = ([*_lines(self.path("brown", f"{p}.txt"))] for p in PARTS)
+            parts = [self._lines(f"brown/{part}.txt") for part in PARTS]
         else:
-            train, dev = (load_brown(part) for part in PARTS)
-        half = int(np.searchsorted(np.cumsum([len(s) for s in dev]), 100_000))
-        return train, dev[:half], dev[half:]
+            parts = [load_brown(part) for part in PARTS]
+        return (parts[0], *halves(parts[1]))
+
+    def new_york_times(self):
+        """The same of the New York Times portion of Gigaword."""
+        if self.size == "tiny":
+            return self.brown()
+        try:
+            train, dev = (self._lines(f"nyt/{part}.txt") for part in PARTS)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                "the Gigaword corpus is licensed by the LDC (LDC2011T07): save 1.31 "
+                "billion tokens of its New York Times portion as nyt/train.txt and 159 "
+                "million as nyt/dev.txt, one sentence per line, and give their folder "
+                f"by --data or LPCFG_SK_DATA ({error})"
+            ) from error
+        return (train, *halves(dev))
+
+    def _lines(self, name):
+        with open(self._data / name, encoding="utf-8") as lines:
+            return [line.split() for line in lines]
+
+
+def halves(sentences):
+    """Split sentences where half of the tokens are over."""
+    n_tokens = np.cumsum([len(sentence) for sentence in sentences])
+    half = int(np.searchsorted(n_tokens, n_tokens[-1] // 2))
+    return sentences[:half], sentences[half:]
 
 
 PARTS = ("train", "dev")
-
-
-def _lines(path):
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            yield line.split()
 
 
 def progress(items, title):

@@ -1,10 +1,17 @@
 """Corpora that NLTK distributes, if the user has downloaded them."""
 
 import io
+import os
 import re
+import sys
+import warnings
+import zipfile
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from xml.etree import ElementTree
 
 from lpcfg_sk._validation import StrOptions, validate_params
-from lpcfg_sk.datasets._nltk_data import corpus_files
+from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.treebank import read_treebank
 
 #: Numbers of the files wsj_0001 to wsj_0199 in each part of the Penn sample.
@@ -32,6 +39,10 @@ _IDENTIFIER = re.compile(r"^#\S+[ \t]+", re.MULTILINE)
 _APPENDIX = re.compile(r"(?<=\))#.*$", re.MULTILINE)
 #: A label before its children, or a leaf.
 _SINICA_TOKEN = re.compile(r"([^\s()|]+)(\(?)")
+#: A sentence of Alpino.
+_ALPINO_SENTENCE = re.compile(r"<alpino_ds\b.*?</alpino_ds>", re.DOTALL)
+#: What brackets cannot have inside a word.
+_ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-", " ": "_"})
 
 
 @validate_params(_PART, prefer_skip_nested_validation=True)
@@ -278,6 +289,84 @@ def _without_role(match):
     return f"({fields[-1]} " if opening else f"({' '.join(fields[-2:])})"
 
 
+def load_alpino(path=None):
+    """Load the Dutch treebank Alpino that NLTK distributes.
+
+    Nothing is downloaded: do so once by ``nltk.download("alpino")``.
+
+    Parameters
+    ----------
+    path : path-like, default=None
+        A folder with the file ``alpino.xml``, at any depth, or a .zip archive of it.
+        Where None, the folders in which NLTK looks are searched.
+
+    Returns
+    -------
+    trees : Treebank
+        Trees of categories (``cat``) over parts of speech (``pos``), in the order of
+        the words. Alpino's structures are dependencies, many of which cross: such
+        sentences, and malformed ones, are left out, and counted in one
+        :class:`TreebankWarning`. Nodes that only point to another one are dropped.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.datasets import load_alpino
+    >>> try:
+    ...     trees = load_alpino(path="no/such/folder")
+    ... except FileNotFoundError as error:
+    ...     print("nltk.download" in str(error))
+    True
+    """
+    files, n_read, n_left_out = corpus_files("alpino", r"alpino\.xml", path), 0, 0
+    brackets = {}
+    for name, content in files.items():
+        sentences = _ALPINO_SENTENCE.findall(_decode(content))
+        trees = [_alpino_brackets(text) for text in sentences]
+        n_read += len(trees)
+        n_left_out += trees.count(None)
+        brackets[name] = "\n".join(tree for tree in trees if tree is not None).encode()
+    if n_read == n_left_out:
+        raise ValueError(
+            f"{', '.join(files)} has {n_read} sentences and none without crossing "
+            "branches; expected elements <alpino_ds> with nested <node>s"
+        )
+    if n_left_out:
+        warnings.warn(
+            f"{n_left_out} of {n_read} sentences of Alpino have crossing branches or "
+            "are malformed, and were left out",
+            TreebankWarning,
+            stacklevel=2,
+        )
+    return _read_brackets(brackets, keep_functions=True)
+
+
+def _alpino_brackets(text):
+    """Write one sentence in brackets; None where it is not a tree over its words."""
+    try:
+        node = ElementTree.fromstring(text).find("node")
+        found = None if node is None else _alpino_node(node)
+    except (ElementTree.ParseError, ValueError, KeyError):
+        return None
+    return None if found is None else found[2]
+
+
+def _alpino_node(node):
+    """First and last position of a node, and its brackets; None without words."""
+    if "word" in node.attrib:
+        begin, word = int(node.attrib["begin"]), node.attrib["word"]
+        label = node.attrib["pos"].translate(_ESCAPES)
+        return begin, begin, f"({label} {word.translate(_ESCAPES)})"
+    children = [_alpino_node(child) for child in node.findall("node")]
+    children = sorted(child for child in children if child is not None)
+    if not children:
+        return None
+    if any(left[1] >= right[0] for left, right in pairwise(children)):
+        raise ValueError("crossing branches")
+    label = node.attrib["cat"].translate(_ESCAPES)
+    inside = " ".join(child[2] for child in children)
+    return children[0][0], children[-1][1], f"({label} {inside})"
+
+
 def _one_word_leaves(text):
     """Write ``(,)`` as ``(, ,)``, and ``(tag word lemma)`` as ``(tag word)``."""
     return _LEMMA.sub(r"(\1 \2)", _BARE.sub(r"(\1 \1)", text))
@@ -299,3 +388,103 @@ def _decode(content):
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("iso-8859-15")
+
+
+#: Largest file that is read from an archive; the corpora have a few megabytes.
+_MAX_BYTES = 2**30
+
+
+def data_folders():
+    """Folders in which NLTK looks for its data, in its order.
+
+    Returns
+    -------
+    list of Path
+        ``NLTK_DATA``, ``nltk_data`` in the home folder, and those of the system.
+    """
+    given = os.environ.get("NLTK_DATA", "").split(os.pathsep)
+    folders = [Path(folder).expanduser() for folder in given if folder]
+    home = os.path.expanduser("~")
+    if home != "~":
+        folders.append(Path(home, "nltk_data"))
+    below = ("", "share", "lib")
+    folders += [Path(sys.prefix, part, "nltk_data") for part in below]
+    if os.name == "nt":
+        system = [os.environ.get("APPDATA", "C:\\"), "C:\\", "D:\\", "E:\\"]
+    else:
+        system = ["/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib"]
+    return folders + [Path(folder, "nltk_data") for folder in system]
+
+
+def corpus_files(package, pattern, path=None):
+    """Read the files of a corpus, from its folder or from the archive of it.
+
+    Parameters
+    ----------
+    package : str
+        Name of the corpus for ``nltk.download``.
+    pattern : str
+        Regular expression that matches the names of its files.
+    path : path-like, default=None
+        The folder of the corpus, which may hold the files at any depth, a .zip archive
+        of it, or a folder of NLTK's data; where None, NLTK's folders are searched.
+
+    Returns
+    -------
+    files : dict of str to bytes
+        Content by path, in the order of the file names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there are no such files.
+    """
+    names = package, f"{package}.zip"
+    if path is None:
+        folders = [folder / "corpora" for folder in data_folders()]
+        places = [folder / name for folder in folders for name in names]
+    else:
+        # Data of NLTK hold other corpora, too, with files of like names.
+        folders = [Path(path), Path(path, "corpora")]
+        places = [folder / name for folder in folders for name in names] + [Path(path)]
+    for place in places:
+        if files := _read(place, re.compile(pattern)):
+            return files
+    if path is not None:
+        raise FileNotFoundError(
+            f"{path} has no files of the corpus {package!r}, whose names match "
+            f"{pattern!r}; give the folder or the .zip file that "
+            f'nltk.download("{package}") makes'
+        )
+    searched = ", ".join(str(folder) for folder in data_folders())
+    raise FileNotFoundError(
+        f"the corpus {package!r} is not on this machine; download it once by import "
+        f'nltk; nltk.download("{package}"), or give the path of its folder '
+        f"(searched: {searched})"
+    )
+
+
+def _read(place, pattern):
+    """Read the files whose names match below a folder or in an archive."""
+    if place.is_dir():
+        found = [p for p in place.rglob("*") if pattern.fullmatch(p.name)]
+        found = sorted((p for p in found if p.is_file()), key=lambda p: (p.name, p))
+        return {str(p): p.read_bytes() for p in found}
+    if not place.is_file():
+        return {}
+    if not zipfile.is_zipfile(place):
+        return {str(place): place.read_bytes()} if pattern.fullmatch(place.name) else {}
+    with zipfile.ZipFile(place) as archive:
+        found = [
+            (PurePosixPath(info.filename), info)
+            for info in archive.infolist()
+            if pattern.fullmatch(PurePosixPath(info.filename).name)
+        ]
+        large = [str(name) for name, info in found if info.file_size > _MAX_BYTES]
+        if large:
+            raise ValueError(
+                f"{large[0]} in {place} has more than {_MAX_BYTES} bytes, which no "
+                "file of this corpus has; unpack the archive and give its folder"
+            )
+        found.sort(key=lambda entry: (entry[0].name, entry[0]))
+        return {f"{place}/{name}": archive.read(info) for name, info in found}

@@ -9,7 +9,7 @@ from lpcfg_sk import read_treebank
 from lpcfg_sk._cli import main
 from lpcfg_sk.datasets import (
     _corpora,
-    _nltk_data,
+    load_alpino,
     load_brown,
     load_cess_cat,
     load_cess_esp,
@@ -18,6 +18,8 @@ from lpcfg_sk.datasets import (
     load_sinica,
 )
 from lpcfg_sk.exceptions import TreebankWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* sentences of Alpino have crossing")
 
 PENN = """
 ( (S
@@ -50,7 +52,44 @@ SINICA = """#1:1.[0] NP(Head:Nab:貓)#。(PERIODCATEGORY)
 #2:1.[1] S(agent:NP(property:Nhaa:我|Head:Nab:貓)|time:Dd:常|Head:VA4:睡)#，(COMMA)
 """
 
+#: The second sentence crosses, the third is cut off, the fourth has a pointer.
+ALPINO = """<?xml version="1.0" encoding="ISO-8859-1"?>
+<treebank>
+<alpino_ds version="1.1">
+  <node begin="0" cat="top" end="3" id="0" rel="top">
+    <node begin="2" end="3" id="1" pos="punct" rel="--" root="." word="."/>
+    <node begin="0" cat="smain" end="2" id="2" rel="--">
+      <node begin="1" end="2" id="3" pos="verb" rel="hd" root="slaap" word="slaapt"/>
+      <node begin="0" end="1" id="4" pos="name" rel="su" root="Zoë" word="Zoë"/>
+    </node>
+  </node>
+  <sentence>Zoë slaapt .</sentence>
+</alpino_ds>
+<alpino_ds version="1.1">
+  <node begin="0" cat="smain" end="3" id="0" rel="top">
+    <node begin="1" end="2" id="1" pos="verb" rel="hd" word="wil"/>
+    <node begin="0" cat="inf" end="3" id="2" rel="vc">
+      <node begin="0" end="1" id="3" pos="noun" rel="obj1" word="kaas"/>
+      <node begin="2" end="3" id="4" pos="verb" rel="hd" word="eten"/>
+    </node>
+  </node>
+</alpino_ds>
+<alpino_ds version="1.1"><node begin="0" cat="top"></alpino_ds>
+<alpino_ds version="1.1">
+  <node begin="0" cat="np" end="2" id="0" rel="top">
+    <node begin="0" end="1" id="1" pos="det" rel="det" word="een"/>
+    <node begin="0" end="1" id="2" index="1" rel="su"/>
+    <node begin="1" end="2" id="3" pos="noun" rel="hd" word="(haak"/>
+  </node>
+</alpino_ds>
+</treebank>
+"""
+
 TREES = {
+    "alpino": [
+        "(top (smain (name Zoë) (verb slaapt)) (punct .))",
+        "(np (det een) (noun -LRB-haak))",
+    ],
     "cess": [
         "(ROOT (S (grup.verb (vmip3p0 Duermen)) (sn (espec.ms (da0ms0 el)) "
         "(grup.nom.ms (ncms000 año))) (Fp .)))",
@@ -82,8 +121,10 @@ FILES = {
     "floresta/Floresta_sintactica.ptb": FLORESTA.encode("iso-8859-15"),
     "sinica_treebank/parsed": SINICA,
     "sinica_treebank/README": "text",
+    "alpino/alpino.xml": ALPINO.encode("iso-8859-1"),
 }
 LOADERS = {
+    "alpino": load_alpino,
     "treebank": load_penn_sample,
     "brown": load_brown,
     "cess_esp": load_cess_esp,
@@ -127,7 +168,7 @@ def data(request, tmp_path, monkeypatch):
 def nothing(tmp_path, monkeypatch):
     """A machine without any data of NLTK."""
     folders = [tmp_path / "here", tmp_path / "there"]
-    monkeypatch.setattr(_nltk_data, "data_folders", lambda: folders)
+    monkeypatch.setattr(_corpora, "data_folders", lambda: folders)
     return folders
 
 
@@ -228,17 +269,17 @@ def test_malformed_trees_are_counted(tmp_path):
 def test_the_folders_of_nltk_are_searched(monkeypatch):
     data = pytest.importorskip("nltk.data")
     monkeypatch.delenv("NLTK_DATA", raising=False)
-    ours = [str(folder) for folder in _nltk_data.data_folders()]
+    ours = [str(folder) for folder in _corpora.data_folders()]
     # Those of the environment, when NLTK was imported, come first.
     assert ours == data.path[-len(ours) :]
     monkeypatch.setenv("NLTK_DATA", os.pathsep.join(["", "one", "~/two"]))
-    first = [str(folder) for folder in _nltk_data.data_folders()[:2]]
+    first = [str(folder) for folder in _corpora.data_folders()[:2]]
     assert first == ["one", os.path.expanduser("~/two")]
 
 
 def test_large_files_in_archives_are_refused(tmp_path, monkeypatch):
     zipped(tmp_path)
-    monkeypatch.setattr(_nltk_data, "_MAX_BYTES", 10)
+    monkeypatch.setattr(_corpora, "_MAX_BYTES", 10)
     with pytest.raises(ValueError, match="more than 10 bytes"):
         load_sinica(tmp_path / "corpora" / "sinica_treebank.zip")
 
@@ -270,3 +311,12 @@ def test_files_of_a_loader_are_those_of_the_reader(data):
     folder = data / "corpora" / "treebank" / "combined"
     if folder.is_dir():
         assert load_penn_sample("all") == read_treebank(folder)
+
+
+def test_sentences_of_alpino_without_crossing_branches(data, tmp_path):
+    with pytest.warns(TreebankWarning, match="2 of 4 sentences of Alpino"):
+        assert lines(load_alpino()) == TREES["alpino"]
+    path = tmp_path / "alpino.xml"
+    path.write_text("<alpino_ds></alpino_ds>")
+    with pytest.raises(ValueError, match="1 sentences and none without crossing"):
+        load_alpino(path)
