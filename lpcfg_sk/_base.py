@@ -399,14 +399,9 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
             Natural logarithm of the sum over the trees; -inf where there is none or
             the sum is not positive.
 
-        Notes
-        -----
-        At the default `prune` the result is within 1e-6 of that of full charts on the
-        dev trees of WSJ; see "Pruning" in the user guide. ``prune=None`` is exact.
-
-        A sentence with a word that the grammar does not know has no tree here;
-        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
-        word as an open-class word instead.
+        See Also
+        --------
+        marginals : Says what pruning and unknown words mean here.
         """
         X = self._check_sentences(X)
         charts = self._precise_charts(self._parser(), X)

@@ -21,11 +21,6 @@ import scipy.sparse
 
 import lpcfg_sk
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None
-
 __all__ = [
     "checked_csr",
     "clear_error_of_full_disk",
@@ -36,6 +31,12 @@ __all__ = [
     "temporary_prefix",
     "written_in_one_step",
 ]
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
+
 
 # Seconds within which a file may have been made but not yet been marked as used.
 _YOUNG = 60.0
@@ -268,6 +269,9 @@ def checked_csr(data, indices, indptr, shape):
     array([[0., 0., 0.],
            [0., 0., 1.]])
     """
+    # scipy keeps them in 64 bits.
+    if len(shape) != 2 or not all(0 <= n < 2**63 and n == int(n) for n in shape):
+        raise ValueError(f"a sparse matrix has no shape {shape}")
     n_rows, n_columns = (int(n) for n in shape)
     for name, array, kinds in (
         ("data", data, "biuf"),
@@ -432,3 +436,35 @@ def _read_array(content):
         raise ValueError(f"{len(content) - start} bytes for an array of shape {shape}")
     flat = np.frombuffer(content, dtype=dtype, offset=start).copy()
     return flat.reshape(shape, order="F" if by_columns else "C")
+
+
+class LeftOutMixin:
+    """Says of an attribute that a compact file left out how to keep it.
+
+    A subclass lists in ``_left_out`` what no parse needs; see
+    :func:`lpcfg_sk.save`.
+
+    Examples
+    --------
+    >>> from lpcfg_sk._files import LeftOutMixin
+    >>> class Learner(LeftOutMixin):
+    ...     _left_out = ("projections_",)
+    >>> learner = Learner()
+    >>> learner.grammar_ = "S -> NP VP"  # fitted, loaded from a compact file
+    >>> hasattr(learner, "projections_")
+    False
+    """
+
+    _left_out: tuple = ()
+
+    def __getattr__(self, name):
+        # Called for missing attributes only.
+        fitted = any(k.endswith("_") and not k.startswith("_") for k in vars(self))
+        if fitted and name in type(self)._left_out:
+            raise AttributeError(
+                f"{type(self).__name__} was loaded from a compact file, which leaves "
+                f"{name} out; fit it again and keep it by save(..., compact=False)"
+            )
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}"
+        )

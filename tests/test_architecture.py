@@ -20,7 +20,6 @@ LAYERS = {
     "_files": 1,
     "_html": 1,
     "_interrupts": 0,
-    "_left_out": 1,
     "_parallel": 1,
     "_ragged": 1,
     "_svd": 1,
@@ -49,6 +48,7 @@ LAYERS = {
     "persistence": 9,
     "semi_supervised": 9,
     "_cli": 10,
+    "spacy": 10,
     "__main__": 11,
 }
 

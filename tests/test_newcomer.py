@@ -14,7 +14,15 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 
 import lpcfg_sk
-from lpcfg_sk import PCFG, Parser, Tree, make_parser
+from lpcfg_sk import (
+    PCFG,
+    Parser,
+    ShardedTreebank,
+    Tree,
+    Treebank,
+    make_parser,
+    read_treebank,
+)
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.exceptions import (
     ChartMemoryError,
@@ -60,6 +68,7 @@ ANSWERS = [
     ("status(strict('skip'), [['worked', 'he'], WORDS])", ["skipped", "parsed"]),
     ("status(strict('flat', 50_000), [WORDS, LONG])", ["parsed", "flat"]),
     ("status(strict('skip', 50_000), [LONG, WORDS])", ["skipped", "parsed"]),
+    ("reported([WORDS, []])", ["parsed", "empty"]),
     # What a parser does.
     ("len(PARSER.parse_kbest([WORDS], k=3)[0])", 3),
     ("PARSER.parse_kbest([WORDS])[0][0][0].words()", WORDS),
@@ -98,6 +107,9 @@ ANSWERS = [
     ("tree.spans()[:2]", [("S", 0, 4), ("NP", 0, 1)]),
     ("Tree.from_string(str(Tree('X', ['(', ')']))).words()", ["(", ")"]),
     ("len(TREES[:2] + TREES[2:5])", 5),
+    ("reopened([HE, HE]).groups.tolist()", [0, 0]),
+    ("reopened([HE, HE]).sources['line'].tolist()", [1, 2]),
+    ("shards([HE, HE]).groups.tolist()", [0, 0, 0, 0]),
     ("tokenize('He left (early).')", ["He", "left", "-LRB-", "early", "-RRB-", "."]),
     ("Treebank(['he worked']).sentences()", [["he", "worked"]]),
     ("lpcfg_sk.Parser is Parser", True),
@@ -140,6 +152,11 @@ def status(parser, X):
     return parser.predict(X, return_status=True)[1]["status"].tolist()
 
 
+def reported(X):
+    PARSER.predict(X)
+    return PARSER.parse_report_["status"].tolist()
+
+
 def strict(on_failure, max_memory=2**31):
     """A copy of the parser that treats failures in another way."""
     parser = copy.deepcopy(PARSER)
@@ -154,10 +171,20 @@ def names(tmp_path):
         lpcfg_sk.save(parser, tmp_path / "model")
         return lpcfg_sk.load(tmp_path / "model")
 
+    def reopened(trees):
+        Treebank(trees).write(tmp_path / "trees.mrg")
+        read_treebank(tmp_path / "trees.mrg").save(tmp_path / "trees.tb")
+        return Treebank.open(tmp_path / "trees.tb")
+
+    def shards(trees):
+        reopened(trees)
+        return ShardedTreebank([tmp_path / "trees.tb", tmp_path / "trees.mrg"])
+
     others = (Pipeline, LogisticRegression, clone, cross_val_score, status, strict)
+    own = (saved, reopened, shards, reported)
     return {
         **{name: getattr(lpcfg_sk, name) for name in lpcfg_sk.__all__},
-        **{function.__name__: function for function in (*others, saved, tokenize)},
+        **{function.__name__: function for function in (*others, *own, tokenize)},
         **{"copy": copy, "lpcfg_sk": lpcfg_sk, "nltk": nltk, "np": np, "pd": pd},
         **{"HE": HE, "LONG": LONG, "PARSER": PARSER, "TREES": TREES, "WORDS": WORDS},
         **{"pickle": pickle, "tree": TREES[0]},

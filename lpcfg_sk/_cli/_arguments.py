@@ -11,7 +11,7 @@ import lpcfg_sk
 from lpcfg_sk._cli._lm_arguments import add_lm
 
 #: Ensembles that `make_ensemble` knows.
-PRESETS = ("accurate", "fast")
+PRESETS = ("accurate", "fast", "best")
 
 
 def make_argument_parser():
@@ -151,8 +151,8 @@ def _add_convert(parser):
     """
     add = parser.add_argument
     _add_treebank(parser)
-    kinds = ("ptb", "export", "tokens", "tagged")
-    formats = "one tree per line, NEGRA's export format, words, or word/TAG"
+    kinds = ("ptb", "export", "sentences", "tokens", "tagged")
+    formats = "one tree per line, NEGRA's export format, words (two names), or word/TAG"
     add("--to", choices=kinds, default="ptb", help=formats)
     add("-o", "--output", type=_output_file, help="file to write (default: stdout)")
     add("--keep-traces", action="store_true", help="keep empty elements")
@@ -240,8 +240,10 @@ def _add_treebank(parser):
 
 def _add_learner(parser):
     add = parser.add_argument
-    learners = ("pcfg", "em", "spectral", "pivot", "pivot+em", "margin", *PRESETS)
-    which = "which learner; the last ones are ensembles with settings of their own"
+    learners = ("pcfg", "em", "spectral", "pivot", "pivot+em", "margin")
+    learners += ("self-training", *PRESETS)
+    which = "which learner; self-training is pivot+em taught by itself on --raw, the "
+    which += "last ones are ensembles with settings of their own"
     add("--learner", choices=learners, default="spectral", help=which)
     sides = ("right", "left", "head")
     direction = "direction of the binarisation"

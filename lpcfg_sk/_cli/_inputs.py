@@ -61,7 +61,14 @@ def tree_lines(source):
     for name in ["-"] if source == "-" else treebank_files(source):
         with _open_bytes(name) as file:
             content = file.read()
-        lines = content.decode("utf-8-sig").removesuffix("\n").split("\n")
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"{name} is not text in UTF-8; expected trees, gold and predicted. For "
+                "a model, parse its sentences first, or use report"
+            ) from None
+        lines = text.removesuffix("\n").split("\n")
         if any(line.count("(") != line.count(")") for line in lines):
             # Nothing is stripped: the settings of the evaluation decide.
             named = io.BytesIO(content)
@@ -130,7 +137,11 @@ def _open_bytes(name):
         return file
     head = file.read(len(_GZIP_MAGIC))
     file.seek(0)
-    return gzip.open(file) if head == _GZIP_MAGIC else file
+    if head != _GZIP_MAGIC:
+        return file
+    # By its name: a compressed file does not close the file below it.
+    file.close()
+    return gzip.open(name)
 
 
 def _stdin():

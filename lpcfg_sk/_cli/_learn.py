@@ -119,6 +119,10 @@ def _use(parser, trees, folder):
 def train(arguments):
     """Read, fit and save."""
     _check_output(arguments)
+    if arguments.learner == "self-training" and arguments.raw is None:
+        raise ValueError(
+            "--learner self-training needs sentences without trees: add --raw FILE"
+        )
     parser = _make_parser(arguments, arguments.m, verbose=watched())
     treebank = read_trees(arguments.treebank, arguments)
     note(f"read {len(treebank)} trees")
@@ -151,6 +155,11 @@ def select(arguments):
         raise ValueError(
             f"the ensemble {arguments.learner!r} has numbers of states of its own; "
             "use another --learner"
+        )
+    if arguments.learner == "self-training":
+        raise ValueError(
+            "select knows no raw sentences; choose the number of states with "
+            "--learner pivot+em"
         )
     if arguments.learner in ("pcfg", "margin"):
         raise ValueError(
@@ -227,6 +236,7 @@ def _make_parser(arguments, m, *, verbose=False):
         "margin": lambda: MarginEMPCFG(**seeded),
         "pivot": lambda: PivotLPCFG(m, **common),
         "pivot+em": lambda: EMLPCFG(m, init=PivotLPCFG(m, **common), **seeded),
+        "self-training": lambda: EMLPCFG(m, init=PivotLPCFG(m, **common), **seeded),
     }[arguments.learner]()
     return make_parser(
         learner,

@@ -218,7 +218,8 @@ def build_forest(n_words, live, rules, threshold, limit):
     apps = np.empty((256, 3), dtype=np.int32)
     edges = np.empty((256, 3), dtype=np.int32)
     n_items = 0
-    n_groups = 0
+    # Of a type, so that no function is compiled for the constant 0 alone.
+    n_groups = np.int64(0)
     n_apps = 0
     n_edges = 0
     fits = np.ones(len(n_words), dtype=np.bool_)

@@ -305,7 +305,7 @@ def inside(forest, tensors, alpha):
     vector_offset, vectors, exponent = alpha.offset, alpha.values, alpha.exponent
     rule_offset, binary = tensors.rule_offset, tensors.binary
     outer = np.empty(tensors.largest, dtype=vectors.dtype)
-    rescale_level(forest, 1, alpha)
+    rescale_level(forest, np.int64(1), alpha)
     for width in range(2, len(forest.level_offset) - 1):
         set_references(forest, width, exponent)
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):

@@ -79,7 +79,7 @@ def best_derivations(forest, scores, best, back):
         best[item] = -math.inf
         back[item] = -1
     for row in range(n_rows):
-        words = spans_of_row(forest, row, 1)
+        words = spans_of_row(forest, row, np.int64(1))
         for item in range(
             forest.item_offset[words.start], forest.item_offset[words.stop]
         ):
@@ -178,7 +178,7 @@ def follow_rows(forest, root, best, back, items, parent, found):
     for row in range(len(found)):
         last = first + 2 * forest.n_words[row] - 1
         whole = forest.row_span[row + 1] - 1
-        largest, top = -math.inf, -1
+        largest, top = -math.inf, np.int64(-1)
         for item in range(forest.item_offset[whole], forest.item_offset[whole + 1]):
             value = best[item] + root[forest.item_label[item]]
             if value > largest:

@@ -326,13 +326,14 @@ def complete_counts(layout, binary, counts, totals):
 
 
 @njit(nogil=True, cache=True)
-def normalize_rules(layout, totals, smoothing, pooling, counts):
+def normalize_rules(layout, totals, smoothing, pooling, rare, counts):
     """Smooth the counts of each rule, and divide by those of its states, in place.
 
-    The counts c of a rule become (1 - smoothing) c + smoothing · |c| w ⊗ u ⊗ v, where
-    w, u, v are the relative marginals of c over the states of parent and children,
-    mixed with part `pooling` of what is general for the nonterminal (its `totals`).
-    The counts of the parents' states are as before. 0/0 is 0.
+    The counts c of a rule become (1 - s) c + s · |c| w ⊗ u ⊗ v, where w, u, v are the
+    relative marginals of c over the states of parent and children, mixed with part
+    `pooling` of what is general for the nonterminal (its `totals`). Rare rules are
+    smoothed more, s = smoothing (|c| + rare) / (|c| + smoothing · rare). Then the
+    counts of the parents' states are scaled to what they were. 0/0 is 0.
 
     Parameters
     ----------
@@ -340,13 +341,15 @@ def normalize_rules(layout, totals, smoothing, pooling, counts):
         Where the counts lie.
     totals : ndarray of float64
         Counts of the states.
-    smoothing, pooling : float
+    smoothing, pooling, rare : float
         See above.
     counts : ndarray of float64
         Counts of the binary rules; changed in place.
     """
     shapes, rule_offset = layout.shapes, layout.rule_offset
     state_offset, rule_parent = layout.state_offset, layout.rule_parent
+    before = np.zeros(len(totals))
+    after = np.zeros(len(totals))
     rule_left, rule_right = layout.rule_left, layout.rule_right
     width = 0
     for r in range(len(shapes)):
@@ -374,7 +377,13 @@ def normalize_rules(layout, totals, smoothing, pooling, counts):
                     by_left[j] += of_row
                     by_state[h] += of_row
                 total += by_state[h]
+        part = smoothing
         if total > 0.0:
+            part *= (total + rare) / (total + smoothing * rare)
+            begin = state_offset[a]
+            for h in range(m):
+                before[begin + h] += by_state[h]
+                after[begin + h] += (1.0 - part) * by_state[h]
             of_left = totals[state_offset[b] : state_offset[b + 1]]
             of_right = totals[state_offset[c] : state_offset[c + 1]]
             _pool(by_state[:m], state, total, pooling)
@@ -388,12 +397,17 @@ def normalize_rules(layout, totals, smoothing, pooling, counts):
                 for i in range(h * n_left * n_right, (h + 1) * n_left * n_right):
                     values[i] *= keep
                 continue
-            weight = smoothing * total * (by_state[h] / state[h])
-            keep *= 1.0 - smoothing
+            after[begin + h] += part * total * by_state[h]
+            weight = part * total * (by_state[h] / state[h])
+            keep *= 1.0 - part
             for j in range(n_left):
                 product = weight * by_left[j]
                 for k in range(n_right):
                     cube[h, j, k] = keep * cube[h, j, k] + product * by_right[k]
+    if smoothing > 0.0:
+        for h in range(len(totals)):
+            after[h] = after[h] / before[h] if before[h] > 0.0 else np.inf
+        divide_rows(layout, after, counts)
 
 
 @njit(nogil=True, cache=True)

@@ -222,7 +222,7 @@ def _next_tree(text, position, final, skip, comment, report):
             return stray, False
         code = STRAY_CLOSE if text[stray] == _CLOSE else STRAY_TEXT
         if code == STRAY_TEXT:
-            _, _, invalid = _token(text, stray, 0)
+            _, _, invalid = _token(text, stray, np.int64(0))
             if invalid >= 0:
                 stray, code = invalid, byte_fault(text, invalid)
         record_fault(report, code, stray, report[SEEN] + 1)

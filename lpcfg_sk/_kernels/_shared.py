@@ -7,9 +7,14 @@ from numba import njit
 #: meaning; for inner-product loops only.
 REASSOC = {"reassoc", "contract", "nsz", "arcp", "afn"}
 
-#: Options of functions that only kernels call: without the wrapper through which
-#: Python calls them they compile faster.
-HELPER = {"nogil": True, "cache": True, "no_cpython_wrapper": True}
+#: Options of functions that only kernels call: without the wrappers through which
+#: Python and C call them they compile faster.
+HELPER = {
+    "nogil": True,
+    "cache": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 @njit(nogil=True, cache=True)

@@ -15,7 +15,7 @@ from lpcfg_sk.automata._gram_matrices import (
     tree_sum,
 )
 from lpcfg_sk.automata._reduction import reduce_exactly, restrict
-from lpcfg_sk.automata._scaling import scale_exponent
+from lpcfg_sk.automata._tensors import scale_exponent
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
 

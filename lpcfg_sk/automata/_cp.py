@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from lpcfg_sk._kernels._wta_tensors import divergence, update_factor
-from lpcfg_sk._validation import Interval, fit_context
+from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.automata._compressor import BaseAutomatonCompressor
 from lpcfg_sk.automata._tensors import CPTensor
 from lpcfg_sk.exceptions import ConvergenceWarning
@@ -58,6 +58,63 @@ def nonnegative_cp(entries, n, rank, *, max_iter, tol, random_state):
     return (np.ldexp(a, exponent), b, c), values, converged
 
 
+def quasi_newton_cp(entries, n, rank, *, max_iter, tol, random_state):
+    """Decompose as :func:`nonnegative_cp`, by projected quasi-Newton steps per row.
+
+    Parameters
+    ----------
+    entries, n, rank, random_state
+        As in :func:`nonnegative_cp`.
+    max_iter : int
+        Most outer iterations.
+    tol : float
+        Largest violation of the optimality conditions at which to stop.
+
+    Returns
+    -------
+    factors, divergences, converged
+        As in :func:`nonnegative_cp`, with the last divergence only.
+    """
+    try:
+        import pyttb
+    except ImportError as error:
+        raise ImportError(
+            'solver="pqnr" needs pyttb: pip install pyttb, or use solver="mu"'
+        ) from error
+    i, j, k, weight = entries
+    data = pyttb.sptensor(np.column_stack([i, j, k]), weight[:, None], (n, n, n))
+    start = [random_state.uniform(0.1, 1.0, size=(n, rank)) for _ in range(3)]
+    with warnings.catch_warnings():
+        # Steps that pyttb shortens are no news to the caller.
+        warnings.simplefilter("ignore")
+        try:
+            # pyttb (1.8.6) never moves on in its store of earlier steps: with a
+            # second, empty place there, any step of length zero is a fatal error.
+            model, _, report = pyttb.cp_apr(
+                data,
+                rank,
+                init=pyttb.ktensor(start),
+                algorithm="pqnr",
+                maxiters=max_iter,
+                stoptol=tol,
+                lbfgsMem=1,
+                printitn=0,
+            )
+        except (AssertionError, ArithmeticError, ValueError) as error:
+            raise RuntimeError(
+                f"pyttb's pqnr failed for a tensor of {len(weight)} entries and rank "
+                f'{rank}: {error}; use solver="mu", another random_state or rank'
+            ) from error
+    a, b, c = (np.ascontiguousarray(f, np.float64) for f in model.factor_matrices)
+    a = a * model.weights
+    violations = report["kktViolations"]
+    last = float(divergence(i, j, k, weight, a, b, c))
+    return (a, b, c), [last], bool(violations[-1] < tol)
+
+
+_SOLVERS = {"mu": nonnegative_cp, "pqnr": quasi_newton_cp}
+
+
 class CPCompressor(BaseAutomatonCompressor):
     """Low-rank approximation of a grammar's rules by a nonnegative CP form.
 
@@ -83,6 +140,10 @@ class CPCompressor(BaseAutomatonCompressor):
         Number of threads of `predict` and `score`.
     random_state : int, RandomState instance or None, default=None
         Source of the initial factors.
+    solver : {"mu", "pqnr"}, default="mu"
+        Multiplicative updates, or projected quasi-Newton steps by the package pyttb,
+        which must be installed; the two of [2]_. With "pqnr", `tol` is the largest
+        violation of the optimality conditions at which to stop.
 
     Attributes
     ----------
@@ -126,6 +187,7 @@ class CPCompressor(BaseAutomatonCompressor):
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        "solver": [StrOptions(set(_SOLVERS))],
     }
 
     def __init__(
@@ -139,6 +201,7 @@ class CPCompressor(BaseAutomatonCompressor):
         max_memory=2**31,
         n_jobs=None,
         random_state=None,
+        solver="mu",
     ):
         self.estimator = estimator
         self.rank = rank
@@ -148,6 +211,7 @@ class CPCompressor(BaseAutomatonCompressor):
         self.max_memory = max_memory
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.solver = solver
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X=None, y=None, *, sample_weight=None):
@@ -205,7 +269,7 @@ class CPCompressor(BaseAutomatonCompressor):
             return tensor, []
         best = None
         for _ in range(self.n_init):
-            found = nonnegative_cp(
+            found = _SOLVERS[self.solver](
                 entries,
                 tensor.n,
                 self.rank,

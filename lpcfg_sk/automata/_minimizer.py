@@ -9,9 +9,8 @@ from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.automata._analysis import rescale_terminals, useful_states
 from lpcfg_sk.automata._compressor import BaseAutomatonCompressor
 from lpcfg_sk.automata._gram_matrices import find_recursion, tree_gram
-from lpcfg_sk.automata._recent import recent_number, recent_svd
 from lpcfg_sk.automata._reduction import reduce_exactly, restrict
-from lpcfg_sk.automata._svta import gamma_scale
+from lpcfg_sk.automata._svta import gamma_scale, recent_number, recent_svd
 from lpcfg_sk.automata._wta import WTA
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 

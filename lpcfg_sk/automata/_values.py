@@ -13,9 +13,10 @@ from lpcfg_sk._kernels._wta_charts import (
 )
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import offsets
-from lpcfg_sk.automata._scaling import blocks, scale_exponent
+from lpcfg_sk.automata._algebra import add_tensors
+from lpcfg_sk.automata._tensors import blocks, scale_exponent
 from lpcfg_sk.exceptions import ChartMemoryError
-from lpcfg_sk.treebank import SymbolTable
+from lpcfg_sk.treebank import SymbolTable, check_treebank
 
 #: Numbers (nodes × states) that one chunk of trees keeps in memory.
 _CHUNK_NUMBERS = 4_000_000
@@ -385,3 +386,96 @@ class SpanChart:
                 weights = grads, log_scale, outside_features
                 spread_splits(width, lo, self.features, self.tensor.pairs, *weights)
         return mu
+
+
+class SentenceValues:
+    """Methods of a tree automaton for sentences: sums over all their trees."""
+
+    def span_charts(self, X, *, max_memory=2**31):
+        """Yield the chart of each sentence, over all its trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of sentences
+            Only the words count; trees are ignored.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Yields
+        ------
+        SpanChart
+            String value and posteriors of spans.
+        """
+        X = check_treebank(X, estimator="WTA", allow_empty=True)
+        empty = np.flatnonzero(X.lengths == 0)
+        if len(empty):
+            raise ValueError(f"row {empty[0]} is an empty sentence, which has no trees")
+        chart = self.chart_maker(X, max_memory=max_memory)
+        for row in range(len(X)):
+            yield chart(row)
+
+    def chart_maker(self, X, *, max_memory=2**31):
+        """Prepare the charts of many sentences.
+
+        Parameters
+        ----------
+        X : Treebank
+            The sentences.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Returns
+        -------
+        callable
+            Takes the number of a row that has words and returns its `SpanChart`.
+        """
+        omega, word = terminal_vectors(self, X)
+        tensor = add_tensors(self.tensors)
+
+        def chart(row):
+            leaves = omega[word[slice(*X.token_offsets[row : row + 2])]]
+            return SpanChart(self.alpha, tensor, leaves, max_memory)
+
+        return chart
+
+    def sentence_log_value(self, X, *, max_memory=2**31):
+        """Sign and log absolute value of f_G(w) = Σ f(t) over the trees t of w.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of sentences
+            Only the words count; trees are ignored.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Returns
+        -------
+        sign : ndarray of float64, shape (n_sentences,)
+        log : ndarray of float64, shape (n_sentences,)
+        """
+        charts = self.span_charts(X, max_memory=max_memory)
+        values = np.array([(c.sign, c.log_value) for c in charts]).reshape(-1, 2)
+        if np.isnan(values).any():
+            raise ValueError(
+                "the weights of the automaton are too large: sums of them are not "
+                "defined in double precision; scale them down"
+            )
+        return values[:, 0], values[:, 1]
+
+    def sentence_value(self, X, *, max_memory=2**31):
+        """String value f_G(w) = Σ f(t) over all trees t with the words w.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of sentences
+            Only the words count; trees are ignored.
+        max_memory : int, default=2**31
+            Most bytes that the chart of one sentence may take.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_sentences,)
+        """
+        sign, log = self.sentence_log_value(X, max_memory=max_memory)
+        with np.errstate(over="ignore"):
+            return sign * np.exp(log)

@@ -7,7 +7,7 @@ import numpy as np
 
 from lpcfg_sk._files import load_arrays, save_arrays
 from lpcfg_sk._html import figures_html
-from lpcfg_sk.automata._algebra import AlgebraOfFunctions, add_tensors
+from lpcfg_sk.automata._algebra import AlgebraOfFunctions
 from lpcfg_sk.automata._conversion import (
     as_tensor,
     automaton_data,
@@ -17,9 +17,8 @@ from lpcfg_sk.automata._conversion import (
 )
 from lpcfg_sk.automata._sums import SumsOverTrees
 from lpcfg_sk.automata._values import (
-    SpanChart,
+    SentenceValues,
     leaf_contexts,
-    terminal_vectors,
     tree_condition_numbers,
     tree_log_values,
     tree_vectors,
@@ -30,7 +29,7 @@ _KIND = "WTA"
 _VERSION = 1
 
 
-class WTA(AlgebraOfFunctions, SumsOverTrees):
+class WTA(AlgebraOfFunctions, SumsOverTrees, SentenceValues):
     """A weighted tree automaton ⟨α, T, {ω_σ}⟩ over binary trees.
 
     It computes f(t) = αᵀω(t) with ω(σ) = ω_σ for a leaf and
@@ -364,90 +363,6 @@ class WTA(AlgebraOfFunctions, SumsOverTrees):
             the states.
         """
         return tree_condition_numbers(self, _binary_trees(X), n_jobs=n_jobs)
-
-    def span_charts(self, X, *, max_memory=2**31):
-        """Yield the chart of each sentence, over all its trees.
-
-        Parameters
-        ----------
-        X : Treebank or iterable of sentences
-            Only the words count; trees are ignored.
-        max_memory : int, default=2**31
-            Most bytes that the chart of one sentence may take.
-
-        Yields
-        ------
-        SpanChart
-            String value and posteriors of spans.
-        """
-        X = check_treebank(X, estimator="WTA", allow_empty=True)
-        empty = np.flatnonzero(X.lengths == 0)
-        if len(empty):
-            raise ValueError(f"row {empty[0]} is an empty sentence, which has no trees")
-        chart = self.chart_maker(X, max_memory=max_memory)
-        for row in range(len(X)):
-            yield chart(row)
-
-    def chart_maker(self, X, *, max_memory=2**31):
-        """Prepare the charts of many sentences.
-
-        Parameters
-        ----------
-        X : Treebank
-            The sentences.
-        max_memory : int, default=2**31
-            Most bytes that the chart of one sentence may take.
-
-        Returns
-        -------
-        callable
-            Takes the number of a row that has words and returns its `SpanChart`.
-        """
-        omega, word = terminal_vectors(self, X)
-        tensor = add_tensors(self.tensors)
-
-        def chart(row):
-            leaves = omega[word[slice(*X.token_offsets[row : row + 2])]]
-            return SpanChart(self.alpha, tensor, leaves, max_memory)
-
-        return chart
-
-    def sentence_log_value(self, X, *, max_memory=2**31):
-        """Sign and log absolute value of f_G(w) = Σ f(t) over the trees t of w.
-
-        Parameters
-        ----------
-        X : Treebank or iterable of sentences
-            Only the words count; trees are ignored.
-        max_memory : int, default=2**31
-            Most bytes that the chart of one sentence may take.
-
-        Returns
-        -------
-        sign : ndarray of float64, shape (n_sentences,)
-        log : ndarray of float64, shape (n_sentences,)
-        """
-        charts = self.span_charts(X, max_memory=max_memory)
-        values = np.array([(c.sign, c.log_value) for c in charts]).reshape(-1, 2)
-        return values[:, 0], values[:, 1]
-
-    def sentence_value(self, X, *, max_memory=2**31):
-        """String value f_G(w) = Σ f(t) over all trees t with the words w.
-
-        Parameters
-        ----------
-        X : Treebank or iterable of sentences
-            Only the words count; trees are ignored.
-        max_memory : int, default=2**31
-            Most bytes that the chart of one sentence may take.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_sentences,)
-        """
-        sign, log = self.sentence_log_value(X, max_memory=max_memory)
-        with np.errstate(over="ignore"):
-            return sign * np.exp(log)
 
     # -- files -------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize_scalar
 
-from lpcfg_sk.bounds._checks import between_0_and_1, not_negative
+from lpcfg_sk.bounds._margin import between_0_and_1, not_negative
 from lpcfg_sk.cfg import CFG, rules_of_trees
 from lpcfg_sk.treebank import check_treebank
 

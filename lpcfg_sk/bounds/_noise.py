@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lpcfg_sk.bounds._checks import between_0_and_1, positive
+from lpcfg_sk.bounds._margin import between_0_and_1, positive
 from lpcfg_sk.cfg import kl_divergence, rule_expectations, rule_second_moments
 
 
@@ -174,8 +174,10 @@ def tsybakov_gap(epsilon, *, mu, c1, c2, C, kappa):
     b = mu * math.exp((-alpha + epsilon / 2) / c2)
     if max(a, b) >= 1:
         raise ValueError(f"epsilon={epsilon} is too large: a={a:.3g}, b={b:.3g}")
-    ratios = c1 * (1 - mu) / (1 - a) + c2 * (1 - mu) / (1 - b)
-    return ratios - (c1 + c2) * math.exp(epsilon / 2)
+    # Each term less its value at ε = 0, which cancel: (1-μ)/(1-a) - 1 = (a-μ)/(1-a).
+    first = c1 * mu * math.expm1((alpha + epsilon / 2) / c1) / (1 - a)
+    second = c2 * mu * math.expm1((-alpha + epsilon / 2) / c2) / (1 - b)
+    return first + second - (c1 + c2) * math.expm1(epsilon / 2)
 
 
 def tsybakov_counterexample(grammar, theta, epsilon, *, C, kappa, nonterminals):

@@ -19,13 +19,15 @@ Slips of the text that are corrected here:
 
 import math
 
-from lpcfg_sk.bounds._checks import between_0_and_1, check_constants, positive
 from lpcfg_sk.bounds._margin import (
+    between_0_and_1,
     boundedness,
+    check_constants,
     last_crossing,
     length_tail,
     log_derivations,
     loss_bound,
+    positive,
 )
 
 # Sample sizes are searched from here downwards; about 1e304.

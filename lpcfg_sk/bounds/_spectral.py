@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from lpcfg_sk.bounds._checks import between_0_and_1, not_negative, positive
+from lpcfg_sk.bounds._margin import between_0_and_1, not_negative, positive
 
 
 def spectral_error(N, *, m, Delta, delta, kappa, gamma):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk.bounds._checks import between_0_and_1, positive
+from lpcfg_sk.bounds._margin import between_0_and_1, positive
 
 
 class SVTAWeightBounds(NamedTuple):

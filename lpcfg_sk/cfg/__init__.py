@@ -2,7 +2,7 @@
 
 from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
 from lpcfg_sk.cfg._binomials import binomials_to_theta, theta_to_binomials
-from lpcfg_sk.cfg._cfg import CFG
+from lpcfg_sk.cfg._cfg import CFG, hmm_to_cfg
 from lpcfg_sk.cfg._derivations import rules_of_trees
 from lpcfg_sk.cfg._expectations import (
     entropy,
@@ -13,7 +13,6 @@ from lpcfg_sk.cfg._expectations import (
     rule_expectations,
     rule_second_moments,
 )
-from lpcfg_sk.cfg._hidden_markov import hmm_to_cfg
 from lpcfg_sk.cfg._margin_em import MarginEMPCFG
 from lpcfg_sk.cfg._rules import Rule
 

@@ -16,9 +16,12 @@ from lpcfg_sk._validation import (
     fit_context,
 )
 from lpcfg_sk._warnings import warn_caller
-from lpcfg_sk.em._expectation import ExpectedCounts
-from lpcfg_sk.em._held_out import HeldOut
-from lpcfg_sk.em._sentences import add_counts, count_sentences, warn_of_failures
+from lpcfg_sk.em._expectation import (
+    ExpectedCounts,
+    add_counts,
+    count_sentences,
+    warn_of_failures,
+)
 from lpcfg_sk.em._start import (
     from_grammar,
     last_parameters,
@@ -26,7 +29,7 @@ from lpcfg_sk.em._start import (
     n_supported_states,
     perturbed,
 )
-from lpcfg_sk.em._training_trees import TrainingTrees
+from lpcfg_sk.em._training_trees import HeldOut, TrainingTrees
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.lpcfg import (
     Estimates,
@@ -73,9 +76,9 @@ class EMLPCFG(BaseLPCFG):
         Number of random starts; the best is kept, by its score on held-out trees,
         or by likelihood where there are none. 1 where `init` is a learner.
     smoothing : float, default=0.1
-        Part of each rule's probability that is shared between states: the counts of
-        a rule are mixed with the product of their marginals over the states of
-        parent and children, in each iteration. 0 is plain EM.
+        Part of each rule's probability, more of a rare rule's, that is shared between
+        states: in each iteration its counts are mixed with the product of their
+        marginals over the states of parent and children. 0 is plain EM.
     lexicon_alpha : float, default=1.0
         Strength, in tokens, of the mix of each word with its signature class.
     validation_fraction : float or None, default=0.1

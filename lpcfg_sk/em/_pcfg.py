@@ -4,7 +4,7 @@ from numbers import Integral, Real
 
 from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk._validation import Interval, fit_context
-from lpcfg_sk.em._sentences import count_sentences, warn_of_failures
+from lpcfg_sk.em._expectation import count_sentences, warn_of_failures
 from lpcfg_sk.lpcfg import coarse_pcfg
 from lpcfg_sk.treebank import count_rules, trees_and_sentences, weighted_trees
 

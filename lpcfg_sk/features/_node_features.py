@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from lpcfg_sk._left_out import LeftOutMixin
+from lpcfg_sk._files import LeftOutMixin
 from lpcfg_sk._ragged import find_keys, offsets
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.features._productions import Productions

@@ -1,21 +1,25 @@
 """Result tables, displays, differences of trees, and a page of errors."""
 
-from lpcfg_sk.inspection._chart import ChartDisplay
-from lpcfg_sk.inspection._comparison import ComparisonDisplay, compare
-from lpcfg_sk.inspection._curves import (
+from lpcfg_sk.inspection._displays import (
     ConvergenceDisplay,
     SingularValueDisplay,
     TailFitDisplay,
 )
 from lpcfg_sk.inspection._latent_states import (
     LatentStateDisplay,
+    StateNumbersDisplay,
     describe_state,
+    state_numbers,
     state_table,
 )
 from lpcfg_sk.inspection._report import report
-from lpcfg_sk.inspection._search import StateCurveDisplay, results_table
-from lpcfg_sk.inspection._state_numbers import StateNumbersDisplay, state_numbers
-from lpcfg_sk.inspection._tree_diff import tree_diff
+from lpcfg_sk.inspection._results import (
+    ComparisonDisplay,
+    StateCurveDisplay,
+    compare,
+    results_table,
+)
+from lpcfg_sk.inspection._trees import ChartDisplay, tree_diff
 
 __all__ = [
     "ChartDisplay",

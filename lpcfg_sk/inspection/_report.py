@@ -11,7 +11,7 @@ import pandas as pd
 from lpcfg_sk._files import written_in_one_step
 from lpcfg_sk._kernels._brackets_match import UNMATCHED
 from lpcfg_sk.exceptions import ParseFailureWarning
-from lpcfg_sk.inspection._display import learner_and_input
+from lpcfg_sk.inspection._displays import learner_and_input
 from lpcfg_sk.inspection._report_page import PAGE, SCRIPT, STYLE
 from lpcfg_sk.metrics import (
     align_treebanks,

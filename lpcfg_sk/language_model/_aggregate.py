@@ -14,8 +14,7 @@ from lpcfg_sk.language_model._aggregate_training import (
     train,
 )
 from lpcfg_sk.language_model._base import END, BaseLanguageModel
-from lpcfg_sk.language_model._corpus import Events, check_corpus
-from lpcfg_sk.language_model._counting import count_ngrams
+from lpcfg_sk.language_model._counting import Events, check_corpus, count_ngrams
 from lpcfg_sk.lpcfg import LPCFG
 from lpcfg_sk.pivot import check_counts
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._validation import Interval, StrOptions
-from lpcfg_sk.language_model._corpus import Events, check_corpus
+from lpcfg_sk.language_model._counting import Events, check_corpus
 from lpcfg_sk.treebank import check_sample_weight
 
 #: Id of the unknown word in every vocabulary.

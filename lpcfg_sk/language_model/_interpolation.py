@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from lpcfg_sk._validation import Interval, fit_context
 from lpcfg_sk.language_model._base import BaseLanguageModel
-from lpcfg_sk.language_model._corpus import check_corpus
+from lpcfg_sk.language_model._counting import check_corpus
 
 # EM over the weights ends when none changes by more.
 _TOL = 1e-8

@@ -7,8 +7,7 @@ import numpy as np
 from lpcfg_sk._ragged import find_keys
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.language_model._base import BaseLanguageModel
-from lpcfg_sk.language_model._corpus import check_corpus
-from lpcfg_sk.language_model._counting import count_ngrams
+from lpcfg_sk.language_model._counting import check_corpus, count_ngrams
 from lpcfg_sk.treebank import check_sample_weight
 
 

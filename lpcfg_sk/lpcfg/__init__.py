@@ -1,7 +1,6 @@
 """L-PCFGs: parameters in tensor form, and what they compute."""
 
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
-from lpcfg_sk.lpcfg._independence import independent_children
 from lpcfg_sk.lpcfg._lexicon import smooth_lexicon
 from lpcfg_sk.lpcfg._lpcfg import LPCFG
 from lpcfg_sk.lpcfg._maximization import (
@@ -11,6 +10,7 @@ from lpcfg_sk.lpcfg._maximization import (
     divide,
     grammar_of_lexicon,
     grammar_of_parameters,
+    independent_children,
     maximize,
     requested_states,
     smoothed_emissions,

@@ -133,6 +133,10 @@ class GrammarArrays(NamedTuple):
 #: Largest number whose cube, the largest key of a rule, fits 64 bits.
 _MOST_LABELS = 2**21 - 1
 
+#: Largest absolute value of a parameter: the product of three of them, a rule and
+#: what its children have, is finite, also when it is summed over states.
+LARGEST_PARAMETER = 1e100
+
 
 def _dtype(name):
     if name in ("binary", "lexical", "root"):
@@ -158,7 +162,8 @@ def check_arrays(arrays, n_words):
     Raises
     ------
     ValueError
-        If lengths, offsets, ids or order do not agree, or a value is not finite.
+        If lengths, offsets, ids or order do not agree, or a value is not finite or
+        beyond 1e100, where products would overflow.
     """
     checked = {}
     for name in GrammarArrays._fields:
@@ -248,6 +253,13 @@ def _check_pieces(name, values, offset, lengths):
         )
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} must be finite, found nan or infinity.")
+    largest = np.abs(values).max(initial=0.0)
+    if largest > LARGEST_PARAMETER:
+        raise ValueError(
+            f"{name} must hold values of at most {LARGEST_PARAMETER:g}, got "
+            f"{largest:.3g}: products would overflow. Divide the parameters by a "
+            "constant, or change the basis of the states."
+        )
 
 
 def _check_increasing(what, keys):

@@ -11,10 +11,19 @@ from lpcfg_sk._kernels._lpcfg_trees import (
     TreeModel,
     draw_trees,
     tree_posteriors,
+    tree_values,
 )
 from lpcfg_sk._parallel import cut_by_work, map_chunks
-from lpcfg_sk._ragged import offsets, read_only
-from lpcfg_sk.treebank import SymbolTable, Treebank, check_treebank, node_spans
+from lpcfg_sk._ragged import find_keys, offsets, read_only
+from lpcfg_sk.treebank import (
+    SymbolTable,
+    Treebank,
+    check_treebank,
+    leaf_tokens,
+    lexical_keys,
+    node_spans,
+    rule_keys,
+)
 
 #: How far sums of probabilities may be from one.
 _TOLERANCE = 1e-6
@@ -239,3 +248,145 @@ def _choices(a):
     before = np.concatenate([[0.0], running])[bounds[:-1]]
     running -= np.repeat(before, np.diff(bounds))
     return bounds, running, choice[order].astype(np.int64)
+
+
+class TreesOfGrammar:
+    """Methods of a grammar for given trees and for samples."""
+
+    def encode(self, treebank):
+        """Translate the symbols of a treebank into ids of this grammar.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Trees or sentences.
+
+        Returns
+        -------
+        label : ndarray of int32, shape (n_nodes,)
+            Nonterminal of each node, -1 for unknown ones.
+        word : ndarray of int32, shape (n_tokens,)
+            Word of each token; an unknown word becomes its signature class if
+            the grammar knows that, else `unknown_word`, else -1.
+        """
+        label = treebank.labels.translate(treebank.label, self._labels)
+        word = treebank.words.translate(treebank.word, self._words)
+        if treebank.words.backoff is not None:
+            unknown = np.flatnonzero(word < 0)
+            backoff, known_as = treebank.words.backoff, treebank.word[unknown]
+            while len(unknown):
+                coarser = backoff[known_as]
+                word[unknown] = treebank.words.translate(coarser, self._words)
+                left = (word[unknown] < 0) & (coarser != known_as)
+                unknown, known_as = unknown[left], coarser[left]
+        if self.unknown_word is not None:
+            word[word < 0] = self._words.index(self.unknown_word)
+        return label, word
+
+    def log_prob(self, X, *, n_jobs=None):
+        """Log probability of each tree.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees over pre-terminals.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_trees,)
+            Natural logarithm; -inf where the value is zero or negative, and for
+            trees with a rule that the grammar does not have.
+        """
+        signs, logs = self.tree_values(X, n_jobs=n_jobs)
+        return np.where(signs > 0, logs, -np.inf)
+
+    def tree_values(self, X, *, n_jobs=None):
+        """Sign and log absolute value of each tree (figure 4).
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Binary trees over pre-terminals.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        signs : ndarray of float64, shape (n_trees,)
+            -1, 0 or 1.
+        logs : ndarray of float64, shape (n_trees,)
+            -inf where the sign is 0.
+        """
+        X = check_treebank(
+            X, estimator="LPCFG", parsed=True, binary=True, allow_empty=True
+        )
+        if len(X) == 0:
+            return np.zeros(0), np.zeros(0)
+        parts = over_trees(tree_values, self, X, n_jobs=n_jobs)
+        return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+    def find_rules(self, treebank):
+        """Find the rule of this grammar at each node of binary trees.
+
+        Parameters
+        ----------
+        treebank : Treebank
+            Binary trees over pre-terminals.
+
+        Returns
+        -------
+        rule : ndarray of int32, shape (n_nodes,)
+            Binary rule, at leaves the lexical entry; -1 where the grammar has none.
+        top : ndarray of int32, shape (n_trees,)
+            Root entry of each tree, -1 where the grammar has none.
+        """
+        label, word = self.encode(treebank)
+        n_labels = len(self.nonterminals)
+        rule = np.full(len(label), -1, dtype=np.int32)
+        inner = np.flatnonzero(treebank.size > 1)
+        left = inner + 1
+        right = left + treebank.size[left]
+        keys = rule_keys(label[inner], label[left], label[right], n_labels)
+        rule[inner] = find_keys(self._rule_keys, keys)
+        leaves = np.flatnonzero(treebank.size == 1)
+        words = word[leaf_tokens(treebank, leaves)]
+        keys = lexical_keys(words, label[leaves], n_labels)
+        rule[leaves] = find_keys(self._lexical_keys, keys)
+        roots = label[treebank.node_offsets[:-1]]
+        return rule, find_keys(self.arrays.root_label, roots).astype(np.int32)
+
+    def sample(
+        self, n=1, random_state=None, *, return_states=False, max_nodes=1_000_000
+    ):
+        """Draw trees from a probabilistic grammar.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of trees.
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness. The first trees of a larger sample are those of
+            a smaller one.
+        return_states : bool, default=False
+            Whether to return the latent states as well.
+        max_nodes : int, default=1_000_000
+            Limit on the size of one tree; a grammar whose expected tree is
+            infinite would not end otherwise.
+
+        Returns
+        -------
+        trees : Treebank
+            Binary trees.
+        states : ndarray of int32, shape (n_nodes,)
+            Latent state of each node; only with `return_states`.
+
+        Raises
+        ------
+        ValueError
+            If the parameters are not probabilities, or a tree grows beyond
+            `max_nodes`.
+        """
+        trees, states = sample_trees(self, n, random_state, max_nodes)
+        return (trees, states) if return_states else trees

@@ -10,14 +10,13 @@ parse as a failure: :func:`f1_score`, :func:`bracket_counts`, :func:`label_repor
 probabilities.
 """
 
-from lpcfg_sk.metrics._alignment import align_treebanks
+from lpcfg_sk.metrics._alignment import ParsevalParameters, align_treebanks
 from lpcfg_sk.metrics._bootstrap import (
     BootstrapInterval,
     PairedBootstrap,
     bootstrap_ci,
     paired_bootstrap,
 )
-from lpcfg_sk.metrics._evalb_parameters import ParsevalParameters
 from lpcfg_sk.metrics._parseval import (
     parseval,
     parseval_files,

@@ -18,8 +18,13 @@ from lpcfg_sk._kernels._brackets_match import (
 )
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import TreebankWarning
-from lpcfg_sk.metrics._alignment import Side, align, align_treebanks
-from lpcfg_sk.metrics._evalb_parameters import ParsevalParameters, check_parameters
+from lpcfg_sk.metrics._alignment import (
+    ParsevalParameters,
+    Side,
+    align,
+    align_treebanks,
+    check_parameters,
+)
 
 #: Columns of counts of the result, and of the kernel.
 COUNTS = {

@@ -1,9 +1,12 @@
 """The parser that users meet: a pipeline over raw sentences and trees."""
 
+from inspect import signature
+
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk.parsing._every_row import RowReport
 from lpcfg_sk.parsing._nltk import nltk_parser
 
 
@@ -35,6 +38,12 @@ class Parser(Pipeline):
     verbose : bool, default=False
         Whether to say how long each step takes.
 
+    Attributes
+    ----------
+    parse_report_ : DataFrame
+        What became of each row of the last :meth:`predict`: columns status and reason.
+        It is not part of the model: copies and files do not have it.
+
     See Also
     --------
     lpcfg_sk.make_parser : A learner behind the standard preprocessing.
@@ -53,9 +62,46 @@ class Parser(Pipeline):
     [2]
     """
 
+    def __getstate__(self):
+        state = super().__getstate__()
+        state.pop("parse_report_", None)
+        return state
+
     def _seen(self, X):
         """Return X as the learner sees it."""
         return self[:-1].transform(X) if len(self.steps) > 1 else X
+
+    @_learner_has("predict")
+    def predict(self, X, *, return_status=False, **params):
+        """Parse sentences.
+
+        Parameters
+        ----------
+        X : Treebank, ShardedTreebank or iterable of trees or sentences
+            Only the words are parsed.
+        return_status : bool, default=False
+            Whether to return what became of each row, too.
+        **params
+            Further arguments of the learner's ``predict``.
+
+        Returns
+        -------
+        trees : Treebank
+            One tree per row over the original tokens, see ``predict`` of the learner.
+        status : DataFrame, only if `return_status`
+            The same as ``parse_report_``.
+        """
+        predict = self._final_estimator.predict
+        if "return_status" not in signature(predict).parameters:
+            return super().predict(X, **params)
+        # Not through the pipeline: routing would ask for a request of return_status.
+        check_is_fitted(self)
+        trees, status = predict(self._seen(X), return_status=True, **params)
+        self.parse_report_ = status
+        if return_status:
+            return trees, status
+        RowReport.from_frame(status).warn()
+        return trees
 
     @_learner_has("parse_kbest")
     def parse_kbest(self, X, k=10):

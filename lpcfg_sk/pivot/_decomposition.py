@@ -10,10 +10,11 @@ from scipy import sparse
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, validate_params
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.pivot._cca import CCA, SVD_SOLVERS, cca, check_counts
-from lpcfg_sk.pivot._matching import likeliest_columns, match_states
 from lpcfg_sk.pivot._simplex import (
     SOLVERS,
     fast_anchor_words,
+    likeliest_columns,
+    match_states,
     simplex_least_squares,
 )
 

@@ -1,14 +1,22 @@
-"""Step 1 of the pivot method: latent states of the nodes of all nonterminals."""
+"""The pivot method: latent states of all nodes, then counts of rules with them."""
 
 import os
 from typing import NamedTuple
 
 import numpy as np
 
+from lpcfg_sk._kernels._pivot import rule_mixture
+from lpcfg_sk._kernels._pivot_sum import FeatureRows, feature_gradient
 from lpcfg_sk._parallel import cut_by_work, map_chunks
-from lpcfg_sk._ragged import offsets
+from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk.lpcfg import Estimates
 from lpcfg_sk.pivot._label_states import LabelNodeData, LabelStates, label_states
 from lpcfg_sk.spectral import SIDES, project_label
+
+# Multiplications of one iteration in a chunk of rules.
+_CHUNK_PRODUCTS = 2e7
+# Leaves whose posteriors are held at once.
+_BLOCK_LEAVES = 2**20
 
 
 class FeatureTable(NamedTuple):
@@ -226,3 +234,189 @@ def _zeros(shape, folder, name):
         return np.zeros(shape)
     path = os.path.join(folder, f"{name}-states.npy")
     return np.lib.format.open_memmap(path, "w+", dtype=np.float64, shape=shape)
+
+
+def latent_rule_counts(
+    index, layout, states, weight, *, objective, tol, max_iter, n_jobs=None
+):
+    """Counts of all rules with latent states (step 2 of figure 1, and section 6.1).
+
+    Parameters
+    ----------
+    index : RuleIndex
+        The rules and where they occur.
+    layout : Layout
+        Where counts lie.
+    states : NodeStates
+        What is known about the states of each node.
+    weight : ndarray of float64, shape (n_nodes,)
+        Weight of each node.
+    objective : {"sum", "product"}
+        How a node's features make up its likelihood.
+    tol : float
+        A rule's iterations end when more of them can add no more to its mean log
+        likelihood.
+    max_iter : int
+        Most iterations of a rule.
+    n_jobs : int, default=None
+        As in joblib.
+
+    Returns
+    -------
+    counts : Estimates
+        Expected counts, to be normalised (step 3).
+    n_iter : int
+        Largest number of iterations of a rule.
+    converged : bool
+        Whether all rules ended by `tol`.
+    """
+    inner = np.flatnonzero(index.rule >= 0)
+    nodes = inner[np.argsort(index.rule[inner], kind="stable")]
+    bounds = np.searchsorted(index.rule[nodes], np.arange(index.n_rules + 1))
+    maximise = _sum_mixture if objective == "sum" else _product_mixture
+
+    def chunk(begin, end):
+        return [one(r) for r in range(begin, end)]
+
+    def one(r):
+        parent = nodes[bounds[r] : bounds[r + 1]]
+        labels = index.rule_parent[r], index.rule_left[r], index.rule_right[r]
+        left = parent + 1
+        family = parent, left, left + index.size[left]
+        t, n_iter, gap = maximise(states, labels, family, weight[parent], tol, max_iter)
+        return t.ravel() * weight[parent].sum(), n_iter, gap <= tol
+
+    work = layout.shapes.prod(axis=1) * (np.diff(bounds) + 1)
+    chunks = cut_by_work(work, target=_CHUNK_PRODUCTS)
+    results = [
+        rule for part in map_chunks(chunk, chunks, n_jobs=n_jobs) for rule in part
+    ]
+    counts = Estimates(
+        np.concatenate([binary for binary, _, _ in results] or [np.zeros(0)]),
+        np.zeros(layout.lex_offset[-1]),
+        np.zeros(layout.root_offset[-1]),
+    )
+    if objective == "sum":
+        _add_decomposed(index, layout, states, counts)
+    else:
+        _add_posteriors(index, layout, states, weight, counts)
+    n_iter = max((n_iter for _, n_iter, _ in results), default=0)
+    return counts, n_iter, all(converged for _, _, converged in results)
+
+
+def _product_mixture(states, labels, family, weight, tol, max_iter):
+    """t(h1, h2, h3 | a → b c) from likelihoods of whole trees."""
+    a, b, c = labels
+    parent, left, right = family
+    m1, m2, m3 = states.n_states[[a, b, c]]
+    start = np.outer(
+        states.prior[a], np.outer(states.prior[b], states.prior[c]).ravel()
+    )
+    return rule_mixture(
+        np.ascontiguousarray(states.outside[parent, :m1]),
+        np.ascontiguousarray(states.inside[left, :m2]),
+        np.ascontiguousarray(states.inside[right, :m3]),
+        weight,
+        start,
+        tol,
+        max_iter,
+    )
+
+
+def _sum_mixture(states, labels, family, weight, tol, max_iter):
+    """t(h1, h2, h3 | a → b c) from all combinations of features (section 6.2).
+
+    EM finds the weights of combinations of features; those of nodes follow by division
+    by the expected number of combinations in each state, which is the same for all
+    states unless templates are silent for some trees.
+    """
+    a, b, c = labels
+    m1, m2, m3 = states.n_states[[a, b, c]]
+    outside = _feature_rows(states.outside, a, family[0])
+    left = _feature_rows(states.inside, b, family[1])
+    right = _feature_rows(states.inside, c, family[2])
+    shape, axes = (m1, m2, m3), (0, 1, 2)
+    # The kernel does most work for each feature of the last one.
+    if left.indptr[-1] < right.indptr[-1]:
+        left, right, axes = right, left, (0, 2, 1)
+    n_features = _outer(
+        states.outside.n_features[a],
+        states.inside.n_features[b],
+        states.inside.n_features[c],
+    )
+    t = _outer(states.prior[a], states.prior[b], states.prior[c]) * n_features
+    t = t.transpose(axes).reshape(m1 * left.vectors.shape[1], -1)
+    t /= t.sum()
+    gradient = np.empty_like(t)
+    n_iter, gap = 0, np.inf
+    while True:
+        mass, blocked = feature_gradient(outside, left, right, weight, t, gradient)
+        if mass <= 0.0:
+            break
+        gap = np.inf if blocked > 0.0 else gradient.max() / mass - 1.0
+        if gap <= tol or n_iter == max_iter:
+            break
+        t *= gradient
+        t /= t.sum()
+        n_iter += 1
+    t = t.reshape([shape[k] for k in axes]).transpose(axes) / n_features
+    return t / t.sum(), n_iter, gap
+
+
+def _outer(a, b, c):
+    return a[:, np.newaxis, np.newaxis] * b[:, np.newaxis] * c
+
+
+def _feature_rows(table, label, nodes):
+    """Return the features of some nodes of a nonterminal."""
+    rows = table.row[nodes]
+    starts = table.indptr[rows]
+    lengths = table.indptr[rows + 1] - starts
+    indices = np.asarray(table.indices[ragged_indices(starts, lengths)])
+    return FeatureRows(offsets(lengths), indices, table.vectors[label])
+
+
+def _add_decomposed(index, layout, states, counts):
+    """Add the counts of words and roots that the decompositions give, in place."""
+    for label in states.labels:
+        state = np.arange(len(label.prior))
+        place = layout.lex_offset[label.entries][:, np.newaxis] + state
+        counts.lexical[place] += label.lexical
+    for top, a in enumerate(index.root_label):
+        begin, end = layout.root_offset[top : top + 2]
+        counts.root[begin:end] += states.labels[a].root
+
+
+def _add_posteriors(index, layout, states, weight, counts):
+    """Add the posteriors of leaves and roots given their two trees, in place."""
+    leaves = np.flatnonzero(index.entry >= 0)
+    for begin in range(0, len(leaves), _BLOCK_LEAVES):
+        some = leaves[begin : begin + _BLOCK_LEAVES]
+        posteriors = _posteriors(index, states, some, weight)
+        _add_states(posteriors, layout.lex_offset, index.entry[some], counts.lexical)
+    roots = index.node_offsets[:-1].astype(np.int64)
+    posteriors = _posteriors(index, states, roots, weight)
+    _add_states(posteriors, layout.root_offset, index.top, counts.root)
+
+
+def _posteriors(index, states, nodes, weight):
+    """Return p(h | inside tree, outside tree) of nodes, times their weights."""
+    label = index.label[nodes]
+    prior = np.zeros((len(states.prior), states.inside.shape[1]))
+    for a, share in enumerate(states.prior):
+        prior[a, : len(share)] = share
+    joint = prior[label] * states.inside[nodes] * states.outside[nodes]
+    total = joint.sum(axis=1, keepdims=True)
+    # Features that contradict each other tell nothing.
+    joint = np.where(total > 0, joint, prior[label])
+    posteriors = joint / joint.sum(axis=1, keepdims=True)
+    return posteriors * weight[nodes, np.newaxis]
+
+
+def _add_states(posteriors, offset, entry, total):
+    """Add the posteriors of nodes to the vectors of their entries in `total`."""
+    length = np.diff(offset)[entry]
+    state = ragged_indices(np.zeros(len(entry), np.int64), length)
+    row = np.repeat(np.arange(len(entry)), length)
+    place = offset[entry][row] + state
+    total += np.bincount(place, posteriors[row, state], minlength=len(total))

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk._left_out import LeftOutMixin
+from lpcfg_sk._files import LeftOutMixin
 from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
 from lpcfg_sk._warnings import warn_caller
@@ -19,8 +19,7 @@ from lpcfg_sk.lpcfg import (
     requested_states,
 )
 from lpcfg_sk.pivot._label_states import PivotOptions
-from lpcfg_sk.pivot._node_states import node_states
-from lpcfg_sk.pivot._rule_counts import latent_rule_counts
+from lpcfg_sk.pivot._node_states import latent_rule_counts, node_states
 from lpcfg_sk.spectral import SIDES, NodeFeatures, decompose
 from lpcfg_sk.treebank import RuleIndex, count_rules, over_chunks, weighted_trees
 
@@ -94,7 +93,7 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         and more steps, real data do not.
     smoothing : float, default=0.05
         Part of each rule's probability that is shared between states: its counts are
-        mixed with the product of their marginals.
+        mixed with the product of their marginals, those of rare rules more.
     lexicon_alpha : float, default=1.0
         Strength, in tokens, of the mix of each word with its signature class.  0 turns
         it off; unknown words are then impossible.

@@ -1,4 +1,7 @@
-"""Singular value decomposition of the features of each nonterminal (figure 8)."""
+"""Singular value decomposition of the features of each nonterminal (figure 8).
+
+Numbers of latent states can be read off the singular values.
+"""
 
 from functools import reduce
 from operator import add
@@ -18,6 +21,11 @@ from lpcfg_sk._svd import is_small, leading_triplets
 _MOST_ENTRIES = 2**22
 #: Features in a file that a product reads at a time.
 _PART_ENTRIES = 2**20
+__all__ = ["STATE_RULES", "numerical_rank", "state_number"]
+
+#: Counts between which the ramp rises, those of Rainbow, the parser of Narayan and
+#: Cohen. It has a second ramp, from 10 to 100, which never lies below this one.
+_RAMP = (50.0, 500.0)
 
 
 class Projection(NamedTuple):
@@ -396,3 +404,95 @@ def _significant(u, s, vt, k):
     k = min(k, int(np.sum(s > noise)))
     u, vt = svd_flip(u[:, :k], vt[:k])
     return u, s[:k], vt.T
+
+
+def numerical_rank(singular_values, tol):
+    """Number of singular values above a fraction of the largest one.
+
+    Parameters
+    ----------
+    singular_values : ndarray of float64
+        Decreasing.
+    tol : float
+        The fraction.
+
+    Returns
+    -------
+    int
+    """
+    return int(np.sum(singular_values > tol * singular_values[:1]))
+
+
+def state_number(singular_values, count, m_max, rule, threshold=None):
+    """Number of states of one nonterminal by a rule of ``SpectralLPCFG``.
+
+    Parameters
+    ----------
+    singular_values : ndarray of float64, shape (k,)
+        The leading singular values, decreasing and positive.
+    count : float
+        Number of nodes of the nonterminal.
+    m_max : int
+        Most states; `singular_values` beyond them are not used.
+    rule : {"energy", "gap", "ramp"}
+        Name of the rule.
+    threshold : float, default=None
+        Its parameter; that of ``STATE_RULES`` where None.
+
+    Returns
+    -------
+    m : int
+        At least 1.
+    """
+    values = np.asarray(singular_values, dtype=float)[:m_max]
+    if len(values) < 2:
+        return 1
+    function, default = STATE_RULES[rule]
+    return function(values, count, m_max, default if threshold is None else threshold)
+
+
+def _energy(values, count, m_max, share):
+    energy = np.cumsum(values**2)
+    return min(len(values), 1 + int(np.sum(energy < share * energy[-1])))
+
+
+def _gap(values, count, m_max, least):
+    if len(values) < m_max:
+        # Zeros follow, and no gap is wider.
+        return len(values)
+    ratios = values[:-1] / values[1:]
+    widest = int(np.argmax(ratios))
+    return widest + 1 if ratios[widest] >= least else len(values)
+
+
+def _ramp(values, count, m_max, share):
+    low, high = _RAMP
+    height = 1 + (m_max - 1) * np.clip((count - low) / (high - low), 0.0, 1.0)
+    return min(numerical_rank(values, share), round(float(height)))
+
+
+#: Singular vectors to compute where their values choose the number of states.
+M_MAX = 16
+#: Rules by name, each with its default threshold.
+STATE_RULES = {"energy": (_energy, 0.95), "gap": (_gap, 3.0), "ramp": (_ramp, 0.01)}
+
+
+def sigma_rows(projections, m):
+    """Singular values by nonterminal, 1 after the last one.
+
+    Parameters
+    ----------
+    projections : list of Projection
+        One per nonterminal.
+    m : ndarray of int64
+        Their numbers of states.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_nonterminals, largest m)
+    """
+    sigma = np.ones((len(m), int(max(m, default=1))))
+    for row, projection, k in zip(sigma, projections, m, strict=True):
+        values = projection.singular_values[:k]
+        row[: len(values)] = values
+    return sigma

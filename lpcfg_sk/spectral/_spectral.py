@@ -9,23 +9,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk._left_out import LeftOutMixin
+from lpcfg_sk._files import LeftOutMixin
 from lpcfg_sk._parallel import Spool
 from lpcfg_sk._validation import N_STATES, Interval, StrOptions, fit_context
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import coarse_pcfg, requested_states
 from lpcfg_sk.parsing import chart_log_probs
-from lpcfg_sk.spectral._decomposition import decompose, project
+from lpcfg_sk.spectral._decomposition import (
+    M_MAX,
+    STATE_RULES,
+    decompose,
+    numerical_rank,
+    project,
+    sigma_rows,
+    state_number,
+)
 from lpcfg_sk.spectral._family import DecomposedCorpus
 from lpcfg_sk.spectral._moments import corpus_moments, solve
-from lpcfg_sk.spectral._node_features import SIDES, NodeFeatures
-from lpcfg_sk.spectral._samples import draw_samples
-from lpcfg_sk.spectral._state_numbers import STATE_RULES, numerical_rank, state_number
+from lpcfg_sk.spectral._node_features import SIDES, NodeFeatures, draw_samples
 from lpcfg_sk.treebank import check_treebank, count_rules, weighted_trees
-
-#: Singular vectors to compute where their values choose the number of states.
-_M_MAX = 16
 
 
 class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
@@ -319,7 +322,7 @@ default="auto"
     def _wanted(self, rules, counts):
         """Return the largest number of states that `m` can mean, by nonterminal."""
         if self.m == "singular_values":
-            return np.full(len(counts), self.m_max or _M_MAX)
+            return np.full(len(counts), self.m_max or M_MAX)
         return requested_states(self.m, rules.nonterminals, counts)
 
     def _numbers_of_states(self, corpus):
@@ -411,7 +414,7 @@ default="auto"
                 blocks[block] = project(X.blocks[side], label, projections, side, m)
         if "outside_vectors" in blocks:
             # The projection of the moments holds the factor (Σ^a)⁻¹ of step 3.
-            blocks["outside_vectors"] *= _sigma(projections, m)[label]
+            blocks["outside_vectors"] *= sigma_rows(projections, m)[label]
         return X.replace(
             blocks={**X.blocks, **blocks},
             block_names={**X.block_names, **dict.fromkeys(blocks)},
@@ -475,15 +478,7 @@ default="auto"
         See Also
         --------
         mixture_log_prob : Finite for every sentence with a tree.
-
-        Notes
-        -----
-        At the default `prune` the result is within 1e-6 of that of full charts on the
-        dev trees of WSJ; see "Pruning" in the user guide. ``prune=None`` is exact.
-
-        A sentence with a word that the grammar does not know has no tree here;
-        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
-        word as an open-class word instead.
+        marginals : Says what pruning and unknown words mean here.
         """
         X = self._check_sentences(X)
         charts = self._precise_charts(self._parser(), X)
@@ -504,12 +499,3 @@ default="auto"
     def _say(self, text):
         if self.verbose:
             sys.stderr.write(f"SpectralLPCFG: {text}\n")
-
-
-def _sigma(projections, m):
-    """Singular values by nonterminal, 1 after the last one."""
-    sigma = np.ones((len(m), int(max(m, default=1))))
-    for row, projection, k in zip(sigma, projections, m, strict=True):
-        values = projection.singular_values[:k]
-        row[: len(values)] = values
-    return sigma

@@ -1,8 +1,13 @@
 """Treebanks: columns of trees, reading and writing, binarisation, rare words."""
 
-from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
+from lpcfg_sk.treebank._binarize import (
+    ENGLISH_HEAD_RULES,
+    TreeBinarizer,
+    find_heads,
+    head_token,
+    unbinarize,
+)
 from lpcfg_sk.treebank._columns import node_spans
-from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
 from lpcfg_sk.treebank._labels import (
     BARE,
     LabelParts,
@@ -27,9 +32,8 @@ from lpcfg_sk.treebank._sharded import (
     append_rows,
     over_chunks,
 )
-from lpcfg_sk.treebank._spelling import CLASS_STRENGTH
+from lpcfg_sk.treebank._spelling import CLASS_STRENGTH, tokenize
 from lpcfg_sk.treebank._symbols import SymbolTable
-from lpcfg_sk.treebank._tokenize import tokenize
 from lpcfg_sk.treebank._tree import Tree
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
 from lpcfg_sk.treebank._validation import (

@@ -1,5 +1,7 @@
 """Columns of a treebank: made from trees, chosen by row, joined, shown and checked."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 import scipy.sparse
@@ -430,3 +432,45 @@ def _check_trees(state, first, last):
     # A root covers all leaves of its tree.
     if (stop[~below] != n_tokens).any():
         raise ValueError("a tree does not have one leaf per token")
+
+
+def iter_rows(trees):
+    """Iterate over the trees that a user gave, or refuse what is no collection.
+
+    Parameters
+    ----------
+    trees : object
+        What was passed to :class:`Treebank`.
+
+    Returns
+    -------
+    iterator
+    """
+    if isinstance(trees, str | bytes):
+        raise TypeError(
+            "Treebank takes an iterable of trees, got one string; wrap it in a "
+            "list, [text], or use read_treebank for a file"
+        )
+    if kind_of(trees) in ("tree", "nltk"):
+        raise TypeError(
+            "Treebank takes an iterable of trees, got one tree; wrap it in a list, "
+            "[tree]"
+        )
+    if isinstance(trees, Mapping):
+        raise TypeError(
+            f"Treebank takes an iterable of trees, got a {type(trees).__name__}; "
+            "pass its values in a list"
+        )
+    if hasattr(trees, "columns") and hasattr(trees, "to_numpy"):
+        raise TypeError(
+            "Treebank takes an iterable of trees, got a "
+            f"{type(trees).__name__}, whose items are names of columns; pass the "
+            "column that holds the trees"
+        )
+    try:
+        return iter(trees)
+    except TypeError:
+        raise TypeError(
+            "Treebank takes an iterable of bracketed strings, Trees, nltk Trees "
+            f"or token lists, got {type(trees).__name__}"
+        ) from None

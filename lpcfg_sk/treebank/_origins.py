@@ -110,3 +110,29 @@ class OriginRecorder:
         return Origins(
             tuple(self._files), *(np.concatenate(part)[kept] for part in parts)
         )
+
+
+class WithOrigins:
+    """Properties of a treebank that say where its rows were read."""
+
+    @property
+    def sources(self):
+        r"""DataFrame with the file, line and number of each row that was read.
+
+        Slices, joined, transformed, predicted and saved treebanks keep it.
+
+        Examples
+        --------
+        >>> import io
+        >>> from lpcfg_sk import read_treebank
+        >>> read_treebank(io.StringIO("(S (A a))\n\n(S (B b))")).sources
+             file  line  number
+        0  <file>     1       1
+        1  <file>     3       2
+        """
+        return (self.origins or Origins.unknown(len(self))).frame()
+
+    @property
+    def groups(self):
+        """Number of the file of each row, -1 for none, as ``GroupKFold`` wants it."""
+        return (self.origins or Origins.unknown(len(self))).file

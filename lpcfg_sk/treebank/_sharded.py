@@ -10,6 +10,7 @@ import numpy as np
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk.treebank._columns import row_key
+from lpcfg_sk.treebank._origins import Origins, joined_origins
 from lpcfg_sk.treebank._reader import read_treebank
 from lpcfg_sk.treebank._storage import is_saved, saved_length
 from lpcfg_sk.treebank._treebank import Treebank, concatenate
@@ -126,6 +127,20 @@ class ShardedTreebank(Sequence):
             for shard, size in zip(self._shards, np.diff(self.offsets), strict=True)
         ]
         return np.concatenate([np.zeros(0, dtype=bool), *parts])
+
+    @property
+    def sources(self):
+        """DataFrame with the file, line and number of each row that was read."""
+        return self._origins().frame()
+
+    @property
+    def groups(self):
+        """Number of the file of each row, -1 for none, as ``GroupKFold`` wants it."""
+        return self._origins().file
+
+    def _origins(self):
+        banks = [shard._replace(steps=()).load() for shard in self._shards]
+        return joined_origins(banks) or Origins.unknown(len(self))
 
     def __len__(self):
         return int(self.offsets[-1])

@@ -1,7 +1,9 @@
-"""What the spelling of a word tells: classes from the finest to the coarsest."""
+"""What the spelling of tokens tells: tokens of raw text, equivalent marks, classes."""
 
 import re
 import unicodedata
+
+import numpy as np
 
 #: The class of words about which nothing is known.
 UNK = "UNK"
@@ -174,3 +176,146 @@ def coarser(signature):
     parts = signature.split("-")
     for n in range(len(parts), 0, -1):
         yield "-".join(parts[:n])
+
+
+def tokenize(text):
+    r"""Split a sentence of raw text into the tokens of the Penn Treebank.
+
+    Parameters
+    ----------
+    text : str
+        One sentence.
+
+    Returns
+    -------
+    tokens : list of str
+        A row for ``predict``. Quotes become two backticks or two apostrophes, brackets
+        ``-LRB-`` and ``-RRB-``, and contractions are split (``do n't``).
+
+    Raises
+    ------
+    ImportError
+        If nltk is not installed, whose Treebank tokenizer does the work.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.treebank import tokenize
+    >>> tokenize('He didn\'t say "no" (yet).')
+    ['He', 'did', "n't", 'say', '``', 'no', "''", '-LRB-', 'yet', '-RRB-', '.']
+    """
+    if not isinstance(text, str):
+        raise TypeError(
+            f"tokenize takes one sentence as a str, got {type(text).__name__}; for "
+            "several, [tokenize(text) for text in texts]"
+        )
+    try:
+        from nltk.tokenize import NLTKWordTokenizer
+    except ImportError:
+        raise ImportError(
+            "tokenize needs nltk: pip install nltk (or lpcfg_sk[nltk]); a sentence "
+            "whose tokens are separated by spaces needs no tokenizer"
+        ) from None
+    return NLTKWordTokenizer().tokenize(text, convert_parentheses=True)
+
+
+# Marks that a parser may not know, and what to take in their place: the first one that
+# it knows.
+_EQUIVALENTS = {
+    "( -LRB- （": "-LRB- (",
+    ") -RRB- ）": "-RRB- )",
+    "[ -LSB- 【 〔": "-LSB- [ -LRB- (",
+    "] -RSB- 】 〕": "-RSB- ] -RRB- )",
+    "{ -LCB-": "-LCB- { -LRB- (",
+    "} -RCB-": "-RCB- } -RRB- )",
+    "— – ― ‒ − --- --": "-- — – -",
+    "‐ ‑": "- --",
+    "… ... .. ....": "... … ..",
+    "“ „ ‟ « 「 『 ``": '`` “ « "',
+    "” » 」 』 ''": "'' ” » \"",
+    "‘ ‚ ‛ ‹ `": '` ‘ `` “ "',
+    "’ › ′": "' ’ '' ” \"",
+    "， 、 ،": ",",
+    "。 ． ۔ ।": ".",
+    "？ ؟": "?",
+    "！": "!",
+    "； ؛": ";",
+    "：": ":",
+}
+_TABLE = {
+    mark: known.split()
+    for marks, known in _EQUIVALENTS.items()
+    for mark in marks.split()
+}
+# Marks that open at their first, third, ... occurrence in a sentence, and close at the
+# others.
+_STRAIGHT = {
+    '"': (["``", "“", "«"], ["''", "”", "»"]),
+    "'": (["`", "‘", "``", "“"], ["’", "''", "”"]),
+}
+_APOSTROPHES = str.maketrans("’ʼ＇", "'''")
+
+
+def with_known_marks(treebank, seen, known):
+    """Replace punctuation marks that a parser has never seen by equivalent ones.
+
+    Straight quotes open and close in turn within a sentence. A word with a curly
+    apostrophe stands for the word with a straight one.
+
+    Parameters
+    ----------
+    treebank : Treebank
+        Any sentences.
+    seen : container of str
+        Tokens of the training data, which stay as they are.
+    known : container of str
+        Tokens that may be taken instead.
+
+    Returns
+    -------
+    treebank : Treebank
+        The same sentences with other tokens, or the treebank itself.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import Treebank
+    >>> from lpcfg_sk.treebank._spelling import with_known_marks
+    >>> penn = {"``", "''", "-LRB-", "-RRB-"}
+    >>> sentence = Treebank([['"', "Yes", '"', "(", "he", ")"]])
+    >>> with_known_marks(sentence, penn, penn).sentences()[0]
+    ['``', 'Yes', "''", '-LRB-', 'he', '-RRB-']
+    """
+    names = treebank.tokens
+    replaced = {}
+    for i in np.unique(treebank.token).tolist():
+        if names[i] not in seen:
+            pair = [_first(marks, known) for marks in _candidates(names[i])]
+            if pair != [None, None]:
+                replaced[i] = pair
+    if not replaced:
+        return treebank
+    tokens = {name: i for i, name in enumerate(names)}
+    token = np.array(treebank.token)
+    for i, pair in replaced.items():
+        places = np.flatnonzero(treebank.token == i)
+        row = np.searchsorted(treebank.token_offsets, places, side="right")
+        # How many of these marks stand before each one in its sentence.
+        before = np.arange(len(places)) - np.searchsorted(row, row)
+        for parity, mark in enumerate(pair):
+            if mark is not None:
+                new = tokens.setdefault(mark, len(tokens))
+                token[places[before % 2 == parity]] = new
+    return treebank.replace(
+        token=token, word=token, tokens=tuple(tokens), words=tuple(tokens)
+    )
+
+
+def _candidates(token):
+    """Return what may stand for a token: where it opens, and where it closes."""
+    if token in _STRAIGHT:
+        return _STRAIGHT[token]
+    marks = _TABLE.get(token, [token.translate(_APOSTROPHES)])
+    return marks, marks
+
+
+def _first(marks, known):
+    return next((mark for mark in marks if mark in known), None)

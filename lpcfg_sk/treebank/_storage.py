@@ -29,6 +29,7 @@ from lpcfg_sk.treebank._columns import (
     TOKEN_COLUMNS,
     check_columns,
 )
+from lpcfg_sk.treebank._origins import Origins
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._writer import write_treebank
 
@@ -38,6 +39,7 @@ _VERSION = 1
 _ALIGNMENT = 64
 _COLUMNS = (*NODE_COLUMNS, *TOKEN_COLUMNS, *OFFSETS)
 _TABLES = ("labels", "tokens", "words")
+_ORIGINS = ("file", "line", "number")
 _CSR = ("data", "indices", "indptr")
 _TYPES = frozenset(
     np.dtype(t).str
@@ -69,7 +71,8 @@ class TreebankFiles:
         Parameters
         ----------
         path : str or path-like
-            Where to write. Blocks and the names of their columns are written too.
+            Where to write. Blocks, the names of their columns, and the files and lines
+            where the rows were read are written too.
 
         See Also
         --------
@@ -260,6 +263,11 @@ def _arrays(treebank):
         arrays[f"{name}.text"], arrays[f"{name}.ends"] = _encode(table.strings)
         if table.backoff is not None:
             arrays[f"{name}.backoff"] = table.backoff
+    if treebank.origins is not None:
+        origins = treebank.origins.compact()
+        arrays["origins.text"], arrays["origins.ends"] = _encode(origins.files)
+        for name in _ORIGINS:
+            arrays[f"origins.{name}"] = getattr(origins, name)
     blocks = []
     for i, (name, block) in enumerate(treebank.blocks.items()):
         names = treebank.block_names.get(name)
@@ -429,4 +437,19 @@ def _state(header, arrays, *, verify):
             _names(arrays, f"block{i}") if block["named"] else None
         )
     state["binarized"] = bool(header["binarized"])
+    state["origins"] = _origins(header["n_trees"], arrays)
     return state
+
+
+def _origins(n_trees, arrays):
+    """Return where the rows were read, None if the file does not say it."""
+    if "origins.file" not in arrays:
+        return None
+    files = tuple(_names(arrays, "origins").decode_all())
+    columns = [arrays[f"origins.{name}"] for name in _ORIGINS]
+    if any(c.dtype != np.int32 or c.shape != (n_trees,) for c in columns):
+        raise ValueError("the origins of the rows have a wrong type or length")
+    origins = Origins(files, *columns)
+    if n_trees and not -1 <= origins.file.min() <= origins.file.max() < len(files):
+        raise ValueError("the origins of the rows name files that are not listed")
+    return origins

@@ -1,7 +1,7 @@
 """The treebank: what every estimator takes and transformers return."""
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 from types import MappingProxyType
 
@@ -15,13 +15,14 @@ from lpcfg_sk.treebank._columns import (
     OFFSETS,
     TOKEN_COLUMNS,
     columns_of_objects,
+    iter_rows,
     joined_columns,
     kind_of,
     node_frame,
     ranges,
     row_key,
 )
-from lpcfg_sk.treebank._origins import Origins
+from lpcfg_sk.treebank._origins import WithOrigins
 from lpcfg_sk.treebank._penn import scan_brackets
 from lpcfg_sk.treebank._storage import TreebankFiles
 from lpcfg_sk.treebank._symbols import SymbolTable, compact_ids, translate
@@ -33,7 +34,7 @@ _CHUNK_SIZE = 2**22
 _MAPPINGS = ("blocks", "block_names")
 
 
-class Treebank(TreebankFiles, Sequence):
+class Treebank(TreebankFiles, WithOrigins, Sequence):
     """Trees and sentences as flat columns.
 
     A treebank is the ``X`` of every estimator of the library, with one row per tree.
@@ -88,36 +89,8 @@ class Treebank(TreebankFiles, Sequence):
         if isinstance(trees, Treebank):
             self.__dict__.update(trees.__dict__)
             return
-        if isinstance(trees, str | bytes):
-            raise TypeError(
-                "Treebank takes an iterable of trees, got one string; wrap it in a "
-                "list, [text], or use read_treebank for a file"
-            )
-        if kind_of(trees) in ("tree", "nltk"):
-            raise TypeError(
-                "Treebank takes an iterable of trees, got one tree; wrap it in a list, "
-                "[tree]"
-            )
-        if isinstance(trees, Mapping):
-            raise TypeError(
-                f"Treebank takes an iterable of trees, got a {type(trees).__name__}; "
-                "pass its values in a list"
-            )
-        if hasattr(trees, "columns") and hasattr(trees, "to_numpy"):
-            raise TypeError(
-                "Treebank takes an iterable of trees, got a "
-                f"{type(trees).__name__}, whose items are names of columns; pass the "
-                "column that holds the trees"
-            )
-        try:
-            items = iter(trees)
-        except TypeError:
-            raise TypeError(
-                "Treebank takes an iterable of bracketed strings, Trees, nltk Trees "
-                f"or token lists, got {type(trees).__name__}"
-            ) from None
         parts, row = [], 0
-        for kind, run in groupby(items, key=kind_of):
+        for kind, run in groupby(iter_rows(trees), key=kind_of):
             run = list(run)
             if kind == "bracket":
                 columns = scan_brackets(run, first_item=row)
@@ -313,29 +286,6 @@ class Treebank(TreebankFiles, Sequence):
             raise AttributeError(
                 "this treebank carries no vectors; a learner's transform adds them"
             ) from None
-
-    @property
-    def sources(self):
-        r"""DataFrame with the file, line and number of each row that was read.
-
-        Slices, joined treebanks, transformed and predicted ones keep it; files of
-        :meth:`save` do not.
-
-        Examples
-        --------
-        >>> import io
-        >>> from lpcfg_sk import read_treebank
-        >>> read_treebank(io.StringIO("(S (A a))\n\n(S (B b))")).sources
-             file  line  number
-        0  <file>     1       1
-        1  <file>     3       2
-        """
-        return (self.origins or Origins.unknown(len(self))).frame()
-
-    @property
-    def groups(self):
-        """Number of the file of each row, -1 for none, as ``GroupKFold`` wants it."""
-        return (self.origins or Origins.unknown(len(self))).file
 
     @property
     def nbytes(self):

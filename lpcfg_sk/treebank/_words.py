@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.treebank._labels import decode_label
-from lpcfg_sk.treebank._punctuation import with_known_marks
 from lpcfg_sk.treebank._sharded import over_chunks
 from lpcfg_sk.treebank._spelling import (
     CLASS_STRENGTH,
@@ -19,6 +18,7 @@ from lpcfg_sk.treebank._spelling import (
     coarser,
     english_signature,
     spelling_classes,
+    with_known_marks,
 )
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._validation import (

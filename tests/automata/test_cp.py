@@ -1,10 +1,13 @@
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from lpcfg_sk import WTA, CPCompressor, Treebank
 from lpcfg_sk._kernels._wta_tensors import divergence, update_factor
-from lpcfg_sk.automata._cp import nonnegative_cp
+from lpcfg_sk.automata._cp import nonnegative_cp, quasi_newton_cp
 from lpcfg_sk.exceptions import ConvergenceWarning
 from tests.reference import wta as reference
 from tests.tolerances import EXACT, SUM
@@ -152,3 +155,46 @@ def test_learns_and_parses():
     np.testing.assert_array_equal(
         model.score_samples(trees), again.score_samples(trees)
     )
+
+
+def test_projected_quasi_newton_reaches_the_divergence_of_updates(tensor):
+    pytest.importorskip("pyttb")
+    entries = tensor[1]
+    least = [
+        min(
+            solve(
+                entries,
+                5,
+                2,
+                max_iter=2000,
+                tol=1e-8,
+                random_state=np.random.RandomState(seed),
+            )[1][-1]
+            for seed in range(3)
+        )
+        for solve in (nonnegative_cp, quasi_newton_cp)
+    ]
+    assert least[1] == pytest.approx(least[0], rel=1e-2)
+    (a, b, c), (value,), _ = quasi_newton_cp(
+        entries, 5, 2, max_iter=100, tol=1e-4, random_state=np.random.RandomState(0)
+    )
+    assert value == pytest.approx(reference.divergence(tensor[0], a, b, c), rel=SUM)
+
+
+def test_quasi_newton_steps_need_pyttb(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyttb", None)
+    wta = WTA([1.0], np.full((1, 1, 1), 0.1), {"a": [0.5]})
+    with pytest.raises(ImportError, match="pip install pyttb"):
+        CPCompressor(wta, 1, solver="pqnr").fit()
+
+
+def test_failures_of_pyttb_are_explained(monkeypatch):
+    def fail(*args, **options):
+        raise AssertionError("L-BFGS first iterate is bad")
+
+    names = {"sptensor": lambda *args: None, "ktensor": lambda factors: None}
+    fake = SimpleNamespace(cp_apr=fail, **names)
+    monkeypatch.setitem(sys.modules, "pyttb", fake)
+    wta = WTA([1.0], np.full((1, 1, 1), 0.1), {"a": [0.5]})
+    with pytest.raises(RuntimeError, match='first iterate is bad; use solver="mu"'):
+        CPCompressor(wta, 1, solver="pqnr", random_state=0).fit()

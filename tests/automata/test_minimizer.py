@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV
 
 from lpcfg_sk import LPCFG, PCFG, WTA, SVTAMinimizer, Treebank
 from lpcfg_sk.automata import _analysis, _svta
-from lpcfg_sk.automata._recent import RECENT
+from lpcfg_sk.automata._svta import RECENT
 from lpcfg_sk.exceptions import (
     NotFittedError,
     NotStronglyConvergentError,

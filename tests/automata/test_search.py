@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from lpcfg_sk import PCFG, WTA, SVTAMinimizer
 from lpcfg_sk._parallel import one_blas_thread
 from lpcfg_sk.automata import _analysis
-from lpcfg_sk.automata._recent import RECENT, RecentResults
+from lpcfg_sk.automata._svta import RECENT, RecentResults
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 from tests.automata.test_minimizer import TREES
 from tests.reference.wta import random_wta

@@ -1,6 +1,7 @@
 """Tsybakov noise, proposition 4 and Hoeffding's inequality for rule frequencies."""
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -49,13 +50,37 @@ def test_moment_ratios_are_positive_semidefinite():
     assert ratios[0, 0] == pytest.approx(mass @ k**2 / (mass @ k) ** 2, rel=SUM)
 
 
+def exact_gap(epsilon, mu, c1, c2, C, kappa):
+    """Lemma 7 as printed, with 80 digits."""
+    with localcontext() as context:
+        context.prec = 80
+        epsilon, mu, c1, c2, C = map(Decimal, (epsilon, mu, c1, c2, C))
+        alpha = C * (epsilon.ln() / Decimal(kappa)).exp()
+        a = mu * ((alpha + epsilon / 2) / c1).exp()
+        b = mu * ((-alpha + epsilon / 2) / c2).exp()
+        ratios = c1 * (1 - mu) / (1 - a) + c2 * (1 - mu) / (1 - b)
+        return float(ratios - (c1 + c2) * (epsilon / 2).exp())
+
+
+@pytest.mark.parametrize("kappa", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1e-3, 1e-6, 1e-12])
+def test_lemma_7_has_no_cancellation(epsilon, kappa):
+    constants = {"mu": 0.3, "c1": 1.0, "c2": 2.0, "C": 0.5, "kappa": kappa}
+    found = tsybakov_gap(epsilon, **constants)
+    # The two terms of ±α cancel to first order: doubles leave α² of α.
+    scale = max(abs(found), 1e-7 * epsilon ** (1 / kappa))
+    assert abs(found - exact_gap(epsilon, **constants)) <= SUM * scale
+
+
 @pytest.mark.parametrize(("c1", "c2", "C"), [(1.0, 2.0, 1.0), (0.5, 3.0, 0.2)])
 def test_lemma_7_to_first_order(c1, c2, C):
-    mu, epsilon = 0.3, 1e-5
+    mu, epsilon = 0.3, 1e-11
     slope = mu / (1 - mu) - (c1 + c2) / 2
     t = tsybakov_gap(epsilon, mu=mu, c1=c1, c2=c2, C=C, kappa=1.0)
-    assert t / epsilon == pytest.approx(slope, rel=1e-3)
+    # With κ = 1 the next term of the expansion is of order ε².
+    assert t / epsilon == pytest.approx(slope, rel=SUM)
     assert t < 0
+    epsilon = 1e-5
     # With few uses of the rules, or a large kappa, the lemma does not hold.
     assert tsybakov_gap(epsilon, mu=mu, c1=0.1, c2=0.2, C=1e-3, kappa=1.0) > 0
     assert tsybakov_gap(epsilon, mu=mu, c1=c1, c2=c2, C=C, kappa=3.0) > 0

@@ -2,9 +2,11 @@
 
 import math
 from collections import defaultdict
+from functools import partial
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from lpcfg_sk import CFG, MarginEMPCFG, Treebank
 from lpcfg_sk.cfg import (
@@ -120,9 +122,9 @@ def test_excess_risk_is_relative_to_the_best_grammar_with_the_margin(gamma):
     counts = rule_expectations(grammar, p).to_numpy()
     risk = excess_risk(grammar, p, q, gamma=gamma)
     best = -counts @ np.log(q) - risk
-    # A grid over both links of the chain of B; those of the others in turn.
+    # The loss of each link is convex in its probability: a root of the derivative, or
+    # the end of the interval towards which it falls.
     losses = []
-    grid = np.linspace(gamma, 1 - gamma, 801) if gamma < 0.5 else np.array([0.5])
     for lhs in grammar.nonterminals:
         own = [
             c for c, rule in zip(counts, grammar.rules, strict=True) if rule.lhs == lhs
@@ -130,11 +132,20 @@ def test_excess_risk_is_relative_to_the_best_grammar_with_the_margin(gamma):
         total = 0.0
         for i in range(len(own) - 1):
             later = sum(own[i + 1 :])
-            total += np.min(-own[i] * np.log(grid) - later * np.log(1 - grid))
+            slope = partial(_slope, own[i], later)
+            ends = gamma, 1 - gamma
+            if slope(ends[0]) < 0 < slope(ends[1]):
+                b = brentq(slope, *ends, xtol=1e-15)
+            else:
+                b = ends[0] if slope(ends[0]) >= 0 else ends[1]
+            total += -own[i] * math.log(b) - later * math.log(1 - b)
         losses.append(total)
-    # The grid misses the minimum by at most a step squared.
-    assert best == pytest.approx(sum(losses), abs=2e-5)
-    assert best <= sum(losses) + SUM
+    assert best == pytest.approx(sum(losses), rel=SUM)
+
+
+def _slope(first, later, b):
+    """Derivative of -first log b - later log(1 - b)."""
+    return later / (1 - b) - first / b
 
 
 def test_infinite_expectations_are_refused():

@@ -229,7 +229,7 @@ def test_maximize_equals_the_formula(seed, smoothing):
     layout, counts = random_estimates(rng, index)
     grammar = reference.as_grammar(index, layout, counts)
     expected = reference.maximize(
-        (dict(grammar.binary), dict(grammar.lexical)), smoothing, 0.5
+        (dict(grammar.binary), dict(grammar.lexical)), smoothing, 0.5, 10.0
     )
     expected = tuple(
         {key: value.copy() for key, value in table.items()} for table in expected

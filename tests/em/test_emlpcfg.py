@@ -17,9 +17,8 @@ from lpcfg_sk import (
 )
 from lpcfg_sk._base import BaseLPCFG
 from lpcfg_sk.em._emlpcfg import _Run
-from lpcfg_sk.em._held_out import HeldOut
 from lpcfg_sk.em._start import n_supported_states
-from lpcfg_sk.em._training_trees import merge_equal_trees
+from lpcfg_sk.em._training_trees import HeldOut, merge_equal_trees
 from lpcfg_sk.exceptions import ConvergenceWarning, TreebankWarning
 from lpcfg_sk.lpcfg import grammar_of_parameters
 from lpcfg_sk.testing import tree_checks
@@ -315,7 +314,7 @@ def test_zeros_of_the_start_can_be_left(trees):
         (None, "lpcfg_sk.em._emlpcfg.maximize"),
         (None, "lpcfg_sk.em._expectation.expected_counts"),
         (0.1, "lpcfg_sk.em._emlpcfg.maximize"),
-        (0.1, "lpcfg_sk.em._held_out.smoothed_emissions"),
+        (0.1, "lpcfg_sk.em._training_trees.smoothed_emissions"),
     ],
 )
 def test_an_interrupt_leaves_a_usable_model(trees, fraction, place, monkeypatch):
@@ -334,7 +333,7 @@ def test_an_interrupt_leaves_a_usable_model(trees, fraction, place, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         model.fit(trees)
     monkeypatch.undo()
-    assert model.n_iter_ == (4 if "held_out" in place else 3)
+    assert model.n_iter_ == (4 if "smoothed_emissions" in place else 3)
     assert len(model.lower_bounds_) == model.n_iter_
     assert not model.converged_
     assert model.grammar_.is_probabilistic
@@ -343,7 +342,7 @@ def test_an_interrupt_leaves_a_usable_model(trees, fraction, place, monkeypatch)
 
 def test_held_out_trees_that_are_impossible_choose_nothing(trees, monkeypatch):
     monkeypatch.setattr(
-        "lpcfg_sk.em._held_out.HeldOut.score", lambda *args: float("-inf")
+        "lpcfg_sk.em._training_trees.HeldOut.score", lambda *args: float("-inf")
     )
     model = EMLPCFG(m=2, smoothing=0, random_state=0)
     with pytest.warns(ConvergenceWarning, match="Held-out trees have probability zero"):

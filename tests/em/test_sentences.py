@@ -10,10 +10,10 @@ from lpcfg_sk import (
     TreeBinarizer,
     make_parser,
 )
-from lpcfg_sk._kernels._chart_counts import add_rule_counts
 from lpcfg_sk._kernels._chart_inside import ItemVectors
+from lpcfg_sk._kernels._em_batches import add_rule_counts
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.em._sentences import count_sentences
+from lpcfg_sk.em._expectation import count_sentences
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.parsing import ChartParser
 from lpcfg_sk.parsing._sentences import full_charts

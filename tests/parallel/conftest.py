@@ -9,7 +9,7 @@ SMALL_CHUNKS = {
     "lpcfg_sk.em._expectation.CHUNK_WORK": 200,
     "lpcfg_sk.em._expectation._NODES_PER_RULE": 1,
     "lpcfg_sk.spectral._moments._CHUNK_PRODUCTS": 1e4,
-    "lpcfg_sk.pivot._rule_counts._CHUNK_PRODUCTS": 1e5,
+    "lpcfg_sk.pivot._node_states._CHUNK_PRODUCTS": 1e5,
     "lpcfg_sk.pivot._simplex._CHUNK_ROWS": 64,
     "lpcfg_sk.cfg._derivations._CHUNK_WORK": 2_000,
     "lpcfg_sk.parsing._sentences._CHUNK_WORK": 20_000,

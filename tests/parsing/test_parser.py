@@ -1,7 +1,9 @@
 """The parser that users meet, beside its parts."""
 
 import builtins
+import copy
 
+import joblib
 import nltk
 import numpy as np
 import pandas as pd
@@ -61,6 +63,14 @@ def test_a_parser_is_a_pipeline(tmp_path):
     assert not hasattr(best[:-1], "parse_kbest")
     with config_context(enable_metadata_routing=True):
         assert best.fit(TREES).predict([WORDS]).sentences() == [WORDS]
+
+
+def test_the_report_of_rows_is_not_part_of_the_model(parser):
+    before = joblib.hash(parser)
+    parser.predict([WORDS, ""])
+    assert parser.parse_report_["status"].tolist() == ["parsed", "empty"]
+    assert joblib.hash(parser) == before
+    assert not hasattr(copy.deepcopy(parser), "parse_report_")
 
 
 def test_nltk_takes_the_parser(parser):

@@ -12,7 +12,7 @@ from lpcfg_sk.pivot import (
     pivot_decomposition,
     simplex_least_squares,
 )
-from lpcfg_sk.pivot._matching import match_states
+from lpcfg_sk.pivot._simplex import match_states
 from tests.reference.pivot import best_order, separable
 from tests.tolerances import EXACT
 

@@ -328,7 +328,7 @@ def test_em_in_a_pipeline_gets_the_features_of_its_start():
 
 @pytest.mark.parametrize("objective", ["sum", "product"])
 def test_n_jobs_does_not_change_a_bit(sampled, objective, monkeypatch):
-    monkeypatch.setattr("lpcfg_sk.pivot._rule_counts._CHUNK_PRODUCTS", 10)
+    monkeypatch.setattr("lpcfg_sk.pivot._node_states._CHUNK_PRODUCTS", 10)
     one = PivotLPCFG(2, objective=objective).fit(sampled).grammar_.arrays
     two = PivotLPCFG(2, objective=objective, n_jobs=2).fit(sampled).grammar_.arrays
     for a, b in zip(one, two, strict=True):
@@ -407,7 +407,7 @@ def test_shards_are_never_loaded_and_give_the_same_bits(
 def test_chunks_of_memory_and_blocks_of_leaves(sampled, monkeypatch):
     whole = PivotLPCFG(2).fit(sampled)
     monkeypatch.setattr("lpcfg_sk.treebank._treebank._CHUNK_SIZE", 500)
-    monkeypatch.setattr("lpcfg_sk.pivot._rule_counts._BLOCK_LEAVES", 100)
+    monkeypatch.setattr("lpcfg_sk.pivot._node_states._BLOCK_LEAVES", 100)
     assert len(sampled.chunk_offsets) > 3
     parts = PivotLPCFG(2).fit(sampled)
     assert parts.pivots_ == whole.pivots_

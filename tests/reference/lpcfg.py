@@ -252,7 +252,7 @@ def _plus(pair, n, v, factor):
     return pair[0] + factor * n, pair[1] + factor * np.asarray(v, dtype=float)
 
 
-def maximize(counts, smoothing, pooling):
+def maximize(counts, smoothing, pooling, rare=0.0):
     """Smooth and normalise counts (binary, lexical) of annotated rules."""
     binary, lexical = counts
     totals = {}
@@ -261,6 +261,10 @@ def maximize(counts, smoothing, pooling):
     for rule, vector in lexical.items():
         totals[rule[0]] = totals.get(rule[0], 0) + vector
     general = {a: t / t.sum() for a, t in totals.items()}
+
+    def part(n):
+        return smoothing and smoothing * (n + rare) / (n + smoothing * rare)
+
     new_binary, new_lexical = {}, {}
     for rule, cube in binary.items():
         size = cube.sum()
@@ -270,13 +274,23 @@ def maximize(counts, smoothing, pooling):
             for own, a in zip(marginals, rule, strict=True)
         )
         product = size * np.einsum("h,j,k->hjk", w, u, v)
-        mixed = (1 - smoothing) * cube + smoothing * product
-        new_binary[rule] = mixed / totals[rule[0]][:, None, None]
+        new_binary[rule] = (1 - part(size)) * cube + part(size) * product
     for rule, vector in lexical.items():
         emitted = sum(v for r, v in lexical.items() if r[0] == rule[0])
-        mixed = (1 - smoothing) * vector
-        mixed = mixed + smoothing * vector.sum() * emitted / emitted.sum()
-        new_lexical[rule] = mixed / totals[rule[0]]
+        size = vector.sum()
+        mixed = (1 - part(size)) * vector
+        new_lexical[rule] = mixed + part(size) * size * emitted / emitted.sum()
+    # The counts of states are scaled to what they were, then divided by the totals.
+    for old, new in ((binary, new_binary), (lexical, new_lexical)):
+        for a in {rule[0] for rule in old}:
+            of_a = [rule for rule in old if rule[0] == a]
+            before, after = (
+                sum(table[r].reshape(len(totals[a]), -1).sum(axis=1) for r in of_a)
+                for table in (old, new)
+            )
+            for rule in of_a:
+                factor = before / after / totals[a]
+                new[rule] = (new[rule].T * factor).T
     return new_binary, new_lexical
 
 

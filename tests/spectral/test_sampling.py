@@ -36,7 +36,7 @@ def test_all_draws_together_are_all_nodes_by_size_alone(finite, sampling, monkey
     copies = np.repeat(some, size)
     nodes = np.concatenate([np.arange(n) for n in size])
     monkeypatch.setattr(
-        "lpcfg_sk.spectral._samples._draw_nodes", lambda X, random_state: nodes
+        "lpcfg_sk.spectral._node_features._draw_nodes", lambda X, random_state: nodes
     )
     everything = SpectralLPCFG(2, **LITERAL).fit(trees[some], sample_weight=p[some])
     drawn = SpectralLPCFG(2, node_sampling=sampling, **LITERAL)

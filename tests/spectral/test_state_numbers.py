@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import SpectralLPCFG
-from lpcfg_sk.spectral._state_numbers import numerical_rank, state_number
+from lpcfg_sk.spectral._decomposition import numerical_rank, state_number
 from tests.spectral.conftest import STATES
 
 #: Squares 64, 16, 4, 1 of sum 85.
