@@ -1,6 +1,7 @@
 """Base of the learners of L-PCFGs: parsing, scoring and sampling."""
 
 import operator
+import sys
 import warnings
 from numbers import Integral, Real
 from weakref import WeakKeyDictionary
@@ -123,16 +124,6 @@ class ParserMixin(TreebankInputMixin):
             sample_weight = check_sample_weight(sample_weight, gold)[rows]
         return X[rows], gold[rows], sample_weight
 
-    def _check_sentences(self, X, sharded=False):
-        check_is_fitted(self)
-        return check_treebank(X, estimator=self, allow_empty=True, sharded=sharded)
-
-    def _check_trees(self, X):
-        check_is_fitted(self)
-        return check_treebank(
-            X, estimator=self, parsed=True, binary=True, allow_empty=True
-        )
-
 
 class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
     """Base of the learners: parsing, scoring and sampling with a fitted grammar.
@@ -224,6 +215,11 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         self.grammar_ = grammar
         self.coarse_ = coarse
         self.binarized_ = bool(treebank.binarized)
+
+    def _say(self, text):
+        """Report a step of a long computation on standard error."""
+        if self.verbose:
+            sys.stderr.write(f"{type(self).__name__}: {text}\n")
 
     # -- parsing ---------------------------------------------------------------
 
@@ -322,14 +318,9 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
             One per sentence, with the columns label, start, end, marginal. Items with
             a posterior below ``prune * 1e-8`` under the plain PCFG are not listed.
 
-        Notes
-        -----
-        At the default `prune` the result is within 1e-6 of that of full charts on the
-        dev trees of WSJ; see "Pruning" in the user guide. ``prune=None`` is exact.
-
-        A sentence with a word that the grammar does not know has no tree here;
-        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
-        word as an open-class word instead.
+        See Also
+        --------
+        span_marginals : Says how exact they are, and what unknown words mean.
         """
         X = self._check_sentences(X)
         charts = self._precise_charts(self._parser(), X)
@@ -355,10 +346,9 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
 
         Notes
         -----
-        A word that the grammar does not know is treated as an open-class word, as in
-        :meth:`predict`, whereas :meth:`marginals` and :meth:`sentence_log_prob` give
-        its sentence no tree. The score then holds the weight of the open classes where
-        the probability of the word would be.
+        A word that the grammar does not know is treated as in :meth:`span_marginals`.
+        The score then holds the weight of the open classes where the probability of the
+        word would be.
         """
         if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
             raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
@@ -401,7 +391,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
 
         See Also
         --------
-        marginals : Says what pruning and unknown words mean here.
+        span_marginals : Says what pruning and unknown words mean here.
         """
         X = self._check_sentences(X)
         charts = self._precise_charts(self._parser(), X)
@@ -413,8 +403,8 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         With f the value that the grammar gives to a tree (or to a sentence) and p its
         probability under ``coarse_``, this is log((1 − w) max(f, 0) + w p), where w is
         `weight`. A value that is not positive, as spectral estimates have, thus counts
-        as zero, and the result is finite wherever the plain PCFG has a tree. Which rows
-        these are depends on the training trees and not on the number of states.
+        as zero, and the result is finite wherever the plain PCFG has a tree. Values of
+        a spectral grammar need not sum to one over all trees; neither do these.
 
         Parameters
         ----------
@@ -434,10 +424,6 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         --------
         lpcfg_sk.metrics.log_likelihood_scorer : Its mean, to choose hyperparameters.
 
-        Notes
-        -----
-        The values of a spectral grammar need not sum to one over all trees, so neither
-        do those of the mixture.
         """
         if not isinstance(weight, Real) or not 0 < weight < 1:
             raise ValueError(f"weight must be a number between 0 and 1, got {weight!r}")

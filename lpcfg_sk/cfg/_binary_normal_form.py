@@ -13,7 +13,7 @@ from lpcfg_sk._ragged import offsets
 from lpcfg_sk.cfg._binomials import binomials_to_theta, theta_to_binomials
 from lpcfg_sk.cfg._derivations import rules_of_nodes
 from lpcfg_sk.cfg._rules import Rule, rules_by_lhs
-from lpcfg_sk.treebank import check_treebank, node_spans
+from lpcfg_sk.treebank import check_treebank
 
 # How far probabilities of a nonterminal may be from one in sum.
 _ROUNDING = 1e-6
@@ -328,15 +328,14 @@ def _global_parents(treebank):
 def _with_nodes(treebank, names, *, label, size, parent, node_offsets):
     """Return the same sentences under other nodes; parents are numbered globally."""
     first = np.repeat(node_offsets[:-1], np.diff(node_offsets))
-    start, stop = node_spans(size, node_offsets)
     table = {name: i for i, name in enumerate(names)}
     tags = [table.setdefault(name, len(table)) for name in treebank.labels]
     return treebank.replace(
         label=label,
         size=size,
         parent=np.where(parent >= 0, parent - first, -1),
-        start=start,
-        stop=stop,
+        start=None,
+        stop=None,
         node_offsets=node_offsets,
         labels=tuple(table),
         tag=np.array([*tags, -1])[treebank.tag],

@@ -1,6 +1,5 @@
 """Learning by pivots: latent states of nodes, counts of rules, grammar."""
 
-import sys
 from numbers import Integral, Real
 
 import numpy as np
@@ -363,10 +362,6 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
                 "lower prior, or add features",
                 UserWarning,
             )
-
-    def _say(self, text):
-        if self.verbose:
-            sys.stderr.write(f"PivotLPCFG: {text}\n")
 
     def _find_states(self, nodes, index):
         """Step 1: projections by CCA, and the states that they show."""

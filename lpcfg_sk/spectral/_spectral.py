@@ -1,6 +1,5 @@
 """Spectral learning: features, singular vectors, moments, grammar."""
 
-import sys
 from numbers import Integral, Real
 
 import numpy as np
@@ -478,7 +477,7 @@ default="auto"
         See Also
         --------
         mixture_log_prob : Finite for every sentence with a tree.
-        marginals : Says what pruning and unknown words mean here.
+        span_marginals : Says what pruning and unknown words mean here.
         """
         X = self._check_sentences(X)
         charts = self._precise_charts(self._parser(), X)
@@ -495,7 +494,3 @@ default="auto"
                 ParseFailureWarning,
             )
         return log_prob
-
-    def _say(self, text):
-        if self.verbose:
-            sys.stderr.write(f"SpectralLPCFG: {text}\n")

@@ -144,8 +144,10 @@ class SymbolTable:
         Returns
         -------
         ids : ndarray of int, shape (len(self),)
-            -1 where no class is known either.
+            -1 where no class is known either; `ids` in a table without classes.
         """
+        if self.backoff is None:
+            return ids
         ids, coarser = np.array(ids), self.backoff
         while True:
             unknown = np.flatnonzero((ids < 0) & (ids[coarser] >= 0))
