@@ -39,7 +39,7 @@ _PARSERS = WeakKeyDictionary()
 
 
 class ParserMixin(TreebankInputMixin):
-    """Methods of a parser with ``_parse(X)``, which returns trees and a report."""
+    """Methods of a parser whose ``_parse(X)`` returns trees and a report."""
 
     def predict(self, X, *, return_status=False):
         """Parse sentences.
@@ -50,13 +50,13 @@ class ParserMixin(TreebankInputMixin):
             Only the words are parsed; a token that is given with a tag keeps it, see
             "Given tags" in the user guide. Shards are parsed one after the other.
         return_status : bool, default=False
-            Whether to return what became of each row, too.
+            Whether to return the status of each row as well.
 
         Returns
         -------
         trees : Treebank
             One tree per row over the original tokens, not binarised. An empty row
-            stays empty. What other rows without a parse get is said by `on_failure`.
+            stays empty; `on_failure` decides about other rows without a parse.
         status : DataFrame, only if `return_status`
             One row per sentence with the columns ``status`` and ``reason``. The status
             is "parsed", "coarser" (the chart did not fit `max_memory`, so more of it
@@ -65,8 +65,8 @@ class ParserMixin(TreebankInputMixin):
         Warns
         -----
         ParseFailureWarning
-            If sentences did not get the tree asked for: once for all of them. Not with
-            `return_status`.
+            If sentences did not get the tree asked for; one warning for all of them,
+            and none with `return_status`.
 
         Notes
         -----
@@ -90,7 +90,7 @@ class ParserMixin(TreebankInputMixin):
         y : Treebank or iterable of trees, default=None
             Gold trees. Rows without one are left out.
         sample_weight : array-like of float, shape (n_sentences,), default=None
-            How often each sentence counts.
+            Weights of the sentences.
 
         Returns
         -------
@@ -440,7 +440,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
                 f'method must be "score_samples" or "sentence_log_prob", got {method!r}'
             )
         with warnings.catch_warnings():
-            # The mixture is how values that are not positive are treated.
+            # The mixture takes care of values that are not positive.
             warnings.simplefilter("ignore", ParseFailureWarning)
             own = getattr(self, method)(X)
         mixed = np.logaddexp(np.log1p(-weight) + own, np.log(weight) + plain)

@@ -16,9 +16,9 @@ _GMRES_CYCLES = 10
 TOL = 1e-14
 #: Entries beyond this are not those of a convergent sum.
 _OVERFLOW = 1e280
-#: ρ(E) this close to 1 cannot be told from a divergent sum.
+#: ρ(E) this close to 1 cannot be distinguished from a divergent sum.
 CRITICAL = 1e-6
-#: Largest relative residual that is still put down to rounding.
+#: Largest relative residual that is attributed to rounding.
 ROUNDING = 1e-10
 #: Share of a Newton step that the next one may take back: solves are not exact.
 _OVERSHOOT = 1e-2
@@ -158,7 +158,7 @@ def fixed_point(step, start, scale, depth, *, symmetric):
     s : ndarray of float64
         A fixed point.
     settled : bool
-        Whether plain steps were enough, so that it is surely the least one.
+        Whether plain steps were enough, so that it is certainly the least one.
 
     Raises
     ------

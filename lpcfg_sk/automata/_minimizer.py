@@ -43,8 +43,8 @@ class SVTAMinimizer(BaseAutomatonCompressor):
     ----------
     estimator : learner, LPCFG or WTA, default=None
         What to minimise. A learner is fitted on the treebank that `fit` gets
-        (`PCFG()` where None); one that is fitted already, a grammar or an automaton
-        is taken as it is.
+        (`PCFG()` where None); a fitted one, a grammar or an automaton is used as
+        given.
     n_states : int, default=None
         Number of states to keep; where None, as many as the rank, which changes no
         value.

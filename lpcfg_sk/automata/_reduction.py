@@ -80,7 +80,7 @@ def change_basis(wta, states, basis, dual):
     wta : WTA
         The automaton.
     states : ndarray of int64, shape (n,)
-        The states that play a part.
+        The states to use.
     basis, dual : ndarray of float64, shape (n, rank)
         The matrices B and D.
 

@@ -118,9 +118,9 @@ class SumsOverTrees:
         For a probability distribution it says that trees have a finite expected size.
         It implies `is_square_convergent`, but not the other way round. No method of
         this class asks for it. None where weights of both signs leave it undecided:
-        the sum is finite where that of the absolute weights is, infinite where
-        Σ_t f(c[t]) is for a context c or `is_square_convergent` is false, and no
-        algorithm is known for what is in between.
+        the sum is finite if the sum of the absolute weights is, and infinite if
+        Σ_t f(c[t]) is for some context c or `is_square_convergent` is false; no
+        algorithm is known for the remaining cases.
         """
         return self._cached("strong", lambda: strongly_convergent(self))
 
@@ -449,7 +449,7 @@ def _sizes(s):
 
 
 def _signed_sum_diverges(wta):
-    """Whether the sums of ω(t) over trees up to a height surely grow without bound."""
+    """Whether sums of ω(t) over trees up to a height certainly grow without bound."""
     states, gram, *_ = gram_analysis(wta)
     if len(states) == 0:
         return False

@@ -30,8 +30,8 @@ from lpcfg_sk.cfg._derivations import (
 from lpcfg_sk.cfg._rules import rules_by_lhs
 from lpcfg_sk.treebank import Treebank, TreebankInputMixin, unbinarize
 
-# The last parser of each model, with what it was made of. Not an attribute of the
-# model: attributes are pickled, stored in model files, and compared.
+# The last parser of each model, with the objects it was made of. Not an attribute of
+# the model: attributes are pickled, stored in model files, and compared.
 _PARSERS = WeakKeyDictionary()
 
 # Decoders of charts for right-hand sides of any length.
@@ -54,14 +54,13 @@ class CFGParserMixin(TreebankInputMixin):
         X : Treebank, ShardedTreebank or iterable of trees or sentences
             Trees are taken for their yields.
         return_status : bool, default=False
-            Whether to return what became of each row, too.
+            Whether to return the status of each row as well.
 
         Returns
         -------
         trees : Treebank
             One tree per row over the original tokens, not binarised. An empty row
-            stays empty. What other rows without a derivation get is said by
-            `on_failure`.
+            stays empty; `on_failure` decides about other rows without a derivation.
         status : DataFrame, only if `return_status`
             One row per sentence with the columns ``status`` ("parsed", "coarser",
             "flat", "skipped" or "empty") and ``reason``.
@@ -69,8 +68,8 @@ class CFGParserMixin(TreebankInputMixin):
         Warns
         -----
         ParseFailureWarning
-            If sentences did not get the tree asked for: once for all of them. Not with
-            `return_status`.
+            If sentences did not get the tree asked for; one warning for all of them,
+            and none with `return_status`.
         """
         trees, report = self._parse(X)
         if return_status:
@@ -79,7 +78,7 @@ class CFGParserMixin(TreebankInputMixin):
         return trees
 
     def _parse(self, X):
-        """Return the trees, and the report on what became of each row."""
+        """Return the trees, and a report on the status of each row."""
         X = self._check_sentences(X, sharded=True)
         coarser = tuple
         if not self._binarized and self.decoder in _DECODERS_BY_RULES:

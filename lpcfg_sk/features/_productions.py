@@ -19,7 +19,7 @@ from lpcfg_sk.treebank import (
 
 
 class NodeColumns(NamedTuple):
-    """What templates read of the nodes of a treebank.
+    """Columns of the nodes of a treebank, as templates read them.
 
     All arrays have one entry per node and hold the ids of the fitted
     :class:`Productions`; -1 stands for "none" and for "unknown".
@@ -35,7 +35,7 @@ class NodeColumns(NamedTuple):
     production : ndarray of int64
         Id of the rule a → b c or a → x at the node.
     head, outside_head : ndarray of int64
-        Tag of the head word, and of the next head as the outside tree tells it.
+        Tag of the head word, and of the next head word that the outside tree shows.
     """
 
     label: np.ndarray

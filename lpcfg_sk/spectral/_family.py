@@ -137,6 +137,5 @@ class SpectralFamily:
         moments = accumulate_moments(
             *self._nodes, n_states, chosen=chosen, n_jobs=learner.n_jobs
         )
-        return learner._set_solution(
-            self._corpus, n_states, moments, self._coarse, chosen=chosen, known=known
-        )
+        grammar = learner._solve(self.rules, moments, chosen=chosen, known=known)
+        return learner._set_solution(self._corpus, n_states, grammar, self._coarse)

@@ -223,8 +223,8 @@ def _rule_sums(index, inside, outside, weight, chosen, shapes, n_jobs):
     places = [offsets(size) for size in sizes]
     totals = RuleSums(*(np.empty(place[-1]) for place in places))
 
-    # Each chunk owns its rules, so nothing has to be added up between chunks, and
-    # memory is that of the parameters.
+    # Each chunk has rules of its own, so that nothing is added up between chunks and
+    # only the parameters take memory.
     def chunk(begin, end):
         first, second, third = (place[end] - place[begin] for place in places)
         sums = RuleSums(np.zeros(first), np.zeros(second), np.empty(third))

@@ -23,7 +23,7 @@ def kind_of(item):
 
 
 def iter_rows(trees):
-    """Iterate over the trees that a user gave, or refuse what is no collection.
+    """Iterate over the trees of a user, or raise TypeError if they are no collection.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class SymbolTable:
             backoff = read_only(backoff)
         self.backoff = backoff
         self._ids = None
-        # What decode_table makes of the symbols, if they are labels.
+        # Result of decode_table, if the symbols are labels.
         self._decoded = None
 
     def __len__(self):
@@ -112,7 +112,7 @@ class SymbolTable:
         )
 
     def translate(self, ids, other):
-        """Ids in another table of the symbols with some ids in this one.
+        """Translate ids of this table into ids of another one.
 
         Parameters
         ----------
