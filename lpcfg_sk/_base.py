@@ -70,9 +70,8 @@ class ParserMixin(TreebankInputMixin):
 
         Notes
         -----
-        Marginals that only choose brackets ("mbr", "max-marginal") are computed in
-        single precision where no parameter is negative; ``marginals`` and
-        ``span_marginals`` compute in double precision.
+        "mbr" and "max-marginal" compute in single precision where no parameter is
+        negative, :meth:`marginals` and :meth:`span_marginals` in double precision.
         """
         trees, report = self._parse(X)
         if return_status:
@@ -95,10 +94,9 @@ class ParserMixin(TreebankInputMixin):
         Returns
         -------
         f1 : float
-            Between 0 and 1, over all brackets but the root, as
-            :func:`~lpcfg_sk.metrics.f1_score` counts them. Sentences whose predicted
-            words differ from the gold ones count as wrong, whereas EVALB leaves them
-            out.
+            Between 0 and 1, see :func:`~lpcfg_sk.metrics.f1_score`. Sentences whose
+            predicted words differ from the gold ones count as wrong, whereas EVALB
+            leaves them out.
         """
         X = self._check_sentences(X)
         gold = X if y is None else check_treebank(y, estimator=self)
@@ -267,8 +265,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
     def span_marginals(self, X, *, precise=True):
         """Posterior probabilities of brackets over the original labels.
 
-        Intermediate labels of the binarisation are left out, unary chains are split
-        into their labels.
+        Binarisation is undone: labels are those of the original nodes.
 
         Parameters
         ----------
