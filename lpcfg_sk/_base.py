@@ -420,7 +420,6 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         See Also
         --------
         lpcfg_sk.metrics.log_likelihood_scorer : Its mean, to choose hyperparameters.
-
         """
         if not isinstance(weight, Real) or not 0 < weight < 1:
             raise ValueError(f"weight must be a number between 0 and 1, got {weight!r}")
