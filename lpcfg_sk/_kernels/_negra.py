@@ -21,7 +21,7 @@ from lpcfg_sk._kernels._scanner import (
     line_end,
     record_fault,
 )
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 from lpcfg_sk._kernels._text import intern, invalid_byte, is_space
 
 #: Codes of faults that occur in this format only.
@@ -337,7 +337,7 @@ def _write_tree(scratch, n_rows, settings, columns, edge, node, word):
     return 0, 0, n_nodes, n_words
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def scan_negra(text, final, settings, symbols, scratch, state, output):
     """Scan the complete sentences of a text into columns.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._columns import Columns
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 from lpcfg_sk._kernels._text import hash_step, intern_hashed, invalid_byte, is_space
 
 #: Indices into the report of a scan.
@@ -82,7 +82,7 @@ class ScanOutput(NamedTuple):
     report: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def count_marks(text):
     """Count opening brackets and tokens, which bound the output of a scan."""
     n_open = 0
@@ -97,7 +97,7 @@ def count_marks(text):
     return n_open, n_tokens
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def unmatched_brackets(text, begin):
     """Return the positions of opening brackets that are never closed, ascending."""
     count = 0
@@ -157,7 +157,7 @@ def _token(text, position, multiplier):
     key = 0
     odd = False
     while position < text.size:
-        byte = int(text[position])
+        byte = np.int64(text[position])
         if byte <= _CLOSE and (byte >= _OPEN or is_space(byte)):
             break
         odd |= byte == 0 or byte >= 128
@@ -237,7 +237,7 @@ def byte_fault(text, position):
     return NUL if text[position] == 0 else UNDECODABLE
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def record_fault(report, code, position, tree):
     """Count a fault, and note where the first one is.
 
@@ -259,7 +259,7 @@ def record_fault(report, code, position, tree):
     report[FAULTS] += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def scan_trees(text, begin, final, unclosed, settings, symbols, output):
     """Scan the complete trees of ``text[begin:]`` into columns.
 
@@ -284,7 +284,8 @@ def scan_trees(text, begin, final, unclosed, settings, symbols, output):
     skip, max_depth, margin, comment, root, multiplier = settings
     columns, filled, places, report = output
     label, size, parent, start, stop, node_offsets, token, token_offsets = columns
-    report[:] = 0
+    for k in range(REPORT_SIZE):
+        report[k] = 0
     position = begin
     known = 0
     trees, first, token_first = filled[0], filled[1], filled[2]
