@@ -154,7 +154,7 @@ def _starts_with(text, position, prefix):
 def _token(text, position, multiplier):
     """Return the end of a token, its hash, and its first invalid byte or -1."""
     begin = position
-    key = 0
+    key = np.int64(0)
     odd = False
     while position < text.size:
         byte = np.int64(text[position])
@@ -298,7 +298,7 @@ def scan_trees(text, begin, final, unclosed, settings, symbols, output):
             known += 1
         if known < unclosed.size and unclosed[known] == position:
             report[SEEN] += 1
-            record_fault(report, UNCLOSED, position, report[SEEN])
+            record_fault(report, np.int64(UNCLOSED), position, report[SEEN])
             position = _next_tree_line(text, position, margin)
             continue
         current = -1

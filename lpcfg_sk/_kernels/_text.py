@@ -55,7 +55,8 @@ def intern(text, begin, stop, multiplier, symbols):
     -------
     symbol : int
     """
-    key = 0
+    # Typed: a function is compiled anew for each plain constant that it gets.
+    key = np.int64(0)
     for i in range(begin, stop):
         key = hash_step(key, np.int64(text[i]), multiplier)
     return intern_hashed(text, begin, stop, key, symbols)
