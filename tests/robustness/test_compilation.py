@@ -15,6 +15,10 @@ from numba import types
 from lpcfg_sk._kernels import _compilation, kernel_folder
 from lpcfg_sk._kernels._compilation import VARIABLE, CompilationListener
 
+needs_compiler = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"
+)
+
 PROGRAM = """
 import numba, lpcfg_sk._kernels
 from lpcfg_sk._kernels import _compilation
@@ -107,6 +111,13 @@ def repeated(signatures):
     return {name for (name, _), count in found.items() if count > 1}
 
 
+@pytest.fixture(autouse=True)
+def _collect_garbage():
+    """Wake the collector after a test that begins a compilation and never ends it."""
+    yield
+    gc.enable()
+
+
 def stderr_of(patience=0.0, module="lpcfg_sk._kernels._test", **environment):
     program = PROGRAM.format(patience=patience, module=module)
     done = subprocess.run(
@@ -119,10 +130,7 @@ def stderr_of(patience=0.0, module="lpcfg_sk._kernels._test", **environment):
     return done.stderr
 
 
-@pytest.mark.slow_without_jit
-@pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"
-)
+@needs_compiler
 def test_compilation_is_announced():
     assert stderr_of().startswith("lpcfg_sk: compiling kernels")
     assert stderr_of(**{VARIABLE: "0"}) == ""
@@ -177,6 +185,7 @@ def test_kernels_are_not_stored_where_there_is_no_room(number, monkeypatch, tmp_
     assert disabled == [True]
 
 
+@needs_compiler
 def test_the_folder_is_that_of_numba():
     assert kernel_folder().startswith(os.environ["NUMBA_CACHE_DIR"])
 
@@ -211,16 +220,14 @@ def test_plain_types_keep_what_a_kernel_has_to_know():
     assert plain(types.none) == "none"
 
 
-@pytest.mark.slow_without_jit
-@pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"
-)
+@needs_compiler
 def test_no_kernel_is_called_with_two_layouts_or_dtypes(tmp_path):
     called, _ = ten_lines(tmp_path)
     assert {"scan_trees", "rule_sums", "build_forest"} <= {name for name, _ in called}
     assert repeated(called) == set()
 
 
+@needs_compiler
 @pytest.mark.slow
 def test_few_kernels_are_compiled_for_the_ten_lines(tmp_path):
     _, compiled = ten_lines(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
