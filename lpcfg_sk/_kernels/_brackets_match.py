@@ -348,6 +348,7 @@ def _correct_tags(gold, test, n, equal):
 
 @njit(**HELPER)
 def _empty_layout(n_leaves, n_nodes):
+    """Return work space for trees of at most so many words and nodes."""
     return _Layout(
         np.empty(n_leaves, np.int64),
         np.empty(n_leaves + 1, np.int64),

@@ -37,7 +37,19 @@ def _pairs(x, y, n, n_left, n_right, out):
 
 @njit(**HELPER, fastmath=REASSOC)
 def _split_down(mixed, x, y, n_left, n_right, out_left, out_right):
-    """Multiply a flat matrix by the sibling's inside vector, from both sides."""
+    """Multiply a flat matrix by the sibling's inside vector, from both sides.
+
+    Parameters
+    ----------
+    mixed : ndarray of float64
+        The matrix, with `n_left` rows of length `n_right`.
+    x, y : ndarray of float64
+        Inside vectors of the left and the right child.
+    n_left, n_right : int
+        Numbers of states of the children.
+    out_left, out_right : ndarray of float64
+        Outside vectors of the children; written.
+    """
     for k in range(n_right):
         out_right[k] = 0.0
     j = 0
@@ -371,7 +383,7 @@ def _scale_rows(layout, totals, values):
 
 @njit(**KERNEL)
 def _smooth_rules(layout, totals, smoothing, pooling, rare, counts):
-    """Smooth and divide the counts, see :func:`normalize_rules`."""
+    """Smooth and divide the counts; arguments as of :func:`normalize_rules`."""
     shapes, rule_offset = layout.shapes, layout.rule_offset
     state_offset, rule_parent = layout.state_offset, layout.rule_parent
     before = np.zeros(len(totals))

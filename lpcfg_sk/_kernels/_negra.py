@@ -109,6 +109,7 @@ class ScanOutput(NamedTuple):
 
 @njit(**HELPER)
 def _next_field(text, position, stop):
+    """Return where the next field of a line begins and ends."""
     while position < stop and is_space(text[position]):
         position += 1
     head = position
@@ -119,6 +120,7 @@ def _next_field(text, position, stop):
 
 @njit(**HELPER)
 def _keyword(text, head, tail):
+    """Return the code of the keyword that a field is, or that of any other field."""
     length = tail - head
     if length < 4 or text[head] != _HASH:
         return _OTHER
@@ -135,6 +137,7 @@ def _keyword(text, head, tail):
 
 @njit(**HELPER)
 def _is_number(text, head, tail):
+    """Return whether a field consists of digits."""
     if head == tail:
         return False
     digits = head

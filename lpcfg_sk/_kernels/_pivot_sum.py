@@ -31,6 +31,7 @@ class FeatureRows(NamedTuple):
 
 @njit(**KERNEL)
 def _largest(vector):
+    """Return the largest value of a vector."""
     value = vector[0]
     for h in range(1, vector.size):
         value = max(value, vector[h])

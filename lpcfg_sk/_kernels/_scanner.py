@@ -142,6 +142,7 @@ def _next_tree_line(text, position, margin):
 
 @njit(**HELPER)
 def _starts_with(text, position, prefix):
+    """Return whether a prefix that is not empty stands at a position."""
     if prefix.size == 0 or position + prefix.size > text.size:
         return False
     same = 0
