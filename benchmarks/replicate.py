@@ -64,6 +64,19 @@ def _draw(item, table, path):
     figure.savefig(path, dpi=120)
 
 
+def _show(table):
+    """Print a table, with what is the same in all rows below it."""
+    same = [c for c in table if len(table) > 1 and table[c].nunique(dropna=False) == 1]
+    with pd.option_context("display.width", 120, "display.max_colwidth", 60):
+        rows = table.drop(columns=same)
+        print(rows.to_string(index=False, na_rep="", float_format="%.4g"))
+    for column in same:
+        value = table[column].iloc[0]
+        if pd.notna(value):
+            text = f"{value:.4g}" if isinstance(value, float) else value
+            print(f"{column}: {text}")
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("ids", nargs="*", metavar="ID", help='ids, or "all"')
@@ -84,17 +97,18 @@ def main(argv=None):
     ids = sorted(REPLICATIONS) if "all" in args.ids else args.ids
     size = "quick" if args.quick else "full"
     options = {"treebank": args.treebank, "format": args.format, "data": args.data}
-    failed = []
+    # One setting for all: some figures are drawn from one table.
+    setting, failed = Setting(size, **options), []
     for id in ids:
-        item, setting = REPLICATIONS[id], Setting(size, **options)
+        item = REPLICATIONS[id]
+        setting.notes.clear()
         print(f"\n{id}: {item.title}")
         try:
             table, holds, warned = replicate(id, setting, args.out)
         except FileNotFoundError as error:
             print(f"passed over: {error}")
             continue
-        with pd.option_context("display.width", 120, "display.max_colwidth", 60):
-            print(table.to_string(index=False, na_rep="", float_format="%.4g"))
+        _show(table)
         for note in setting.notes:
             print(note)
         for text, n in warned.items():
