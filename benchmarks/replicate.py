@@ -10,6 +10,7 @@ NEGRA); a replication whose corpus is absent says so and is passed over.
 
 import argparse
 import sys
+import time
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -98,27 +99,29 @@ def main(argv=None):
     size = "quick" if args.quick else "full"
     options = {"treebank": args.treebank, "format": args.format, "data": args.data}
     # One setting for all: some figures are drawn from one table.
-    setting, failed = Setting(size, **options), []
+    setting, results = Setting(size, **options), []
     for id in ids:
-        item = REPLICATIONS[id]
+        item, begin = REPLICATIONS[id], time.process_time()
         setting.notes.clear()
         print(f"\n{id}: {item.title}")
         try:
             table, holds, warned = replicate(id, setting, args.out)
         except FileNotFoundError as error:
             print(f"passed over: {error}")
+            results.append((id, "passed over", 0.0))
             continue
         _show(table)
         for note in setting.notes:
             print(note)
         for text, n in warned.items():
             print(f"warned {n} times of {text}")
-        print(f"{'holds' if holds else 'DOES NOT HOLD'}: {item.claim}", flush=True)
-        if not holds:
-            failed.append(id)
-    if failed:
-        print(f"\ndo not hold: {', '.join(failed)}", file=sys.stderr)
-    return len(failed)
+        result = "holds" if holds else "DOES NOT HOLD"
+        print(f"{result}: {item.claim}", flush=True)
+        results.append((id, result, time.process_time() - begin))
+    summary = pd.DataFrame(results, columns=["id", "claim", "CPU s"])
+    if len(summary) > 1:
+        print(f"\n{summary.round(1).to_string(index=False)}")
+    return int((summary["claim"] == "DOES NOT HOLD").sum())
 
 
 if __name__ == "__main__":

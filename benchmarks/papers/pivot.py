@@ -24,18 +24,19 @@ F1_ITERATIONS = {"EM": (40, 30, 30, 20), "pivot+EM": (2, 6, 2, 2)}
 #: Matsuzaki, Miyao and Tsujii's EM: relative frequencies times random numbers, nothing
 #: shared between states, iterations by likelihood on held-out trees.
 MATSUZAKI = {"smoothing": 0.0}
-#: Figure 1 with the sums of section 6.2, whose concave maximisation ends by itself.
-LITERAL = {"objective": "sum", "max_iter": 500, "smoothing": 0.0}
+#: Figure 1 with the sums of section 6.2, whose maximisation the paper runs to its end.
+LITERAL = {"objective": "sum", "smoothing": 0.0}
 
 
-def parsers(m):
+def parsers(m, most):
+    """Learners of table 1; the concave maximisation takes `most` steps."""
     held_out = {"random_state": 0}
     return {
         "EM": EMLPCFG(m, **held_out),
         "EM, no smoothing": EMLPCFG(m, **MATSUZAKI, **held_out),
         "spectral": SpectralLPCFG(m),
         "pivot": PivotLPCFG(m),
-        "pivot, concave step to its end": PivotLPCFG(m, **LITERAL),
+        "pivot, concave step to its end": PivotLPCFG(m, max_iter=most, **LITERAL),
         "pivot+EM": EMLPCFG(init=PivotLPCFG(m), max_iter=20, **held_out),
         "pivot+1 EM": EMLPCFG(
             init=PivotLPCFG(m), max_iter=1, tol=None, validation_fraction=None
@@ -77,8 +78,8 @@ def table1(setting):
     X = features.fit_transform(train)
     sentences = features[:2].transform(test)
     sizes = setting.pick([2], [8], [8, 16, 24, 32])
-    rows = []
-    todo = [(m, *item) for m in sizes for item in parsers(m).items()]
+    most, rows = setting.pick(20, 60, 500), []
+    todo = [(m, *item) for m in sizes for item in parsers(m, most).items()]
     for m, name, learner in progress(todo, "learners"):
         _, seconds = cpu(learner.fit, X)
         rows.append(
@@ -94,7 +95,7 @@ def table1(setting):
         )
     return pd.DataFrame(rows).assign(
         differs=f"{where} in place of 39,832 trees; EM's iterations by held-out trees, "
-        "those of pivot alone are of the concave step"
+        f"those of pivot alone are concave steps, {most} at most"
     )
 
 
@@ -268,7 +269,7 @@ def _at(table, name, m):
 def brown_time(setting):
     """By size of the text; the paper has 344 s against 107 s (8 iterations)."""
     train, _, _ = setting.brown()
-    m = setting.pick(4, 64, 256)
+    m = setting.pick(16, 64, 256)
     models = {
         "EM": {"init": "random", "max_iter": 8, "tol": 0.0},
         "pivot": {"init": "pivot", "max_iter": 0},
@@ -281,7 +282,7 @@ def brown_time(setting):
         for name, options in models.items():
             options = {**options, **MAXIMUM_LIKELIHOOD, "validation_fraction": None}
             model = AggregateMarkovLM(m if share else 2, random_state=0, **options)
-            seconds[f"{name} s"] = cpu(model.fit, part)[1]
+            seconds[f"{name} s"] = min(cpu(model.fit, part)[1] for _ in range(2))
         row = {"m": m, "sentences": len(part), **seconds}
         rows.append(row | {"ours": seconds["pivot s"] / seconds["EM s"]})
     return pd.DataFrame(rows[1:]).assign(

@@ -70,7 +70,7 @@ def test_any_features_of_all_trees(finite):
         values = np.linalg.svd(omega, compute_uv=False)
         assert moments.sigma == pytest.approx(values[m - 1], abs=SUM)
         assert moments.I.sum(axis=0) @ moments.gamma == pytest.approx(
-            share @ phi.sum(1)
+            share @ phi.sum(1), rel=SUM
         )
         np.testing.assert_allclose(moments.gamma, indicators[a].gamma, atol=SUM)
 
