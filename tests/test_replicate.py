@@ -114,7 +114,8 @@ def test_every_row_of_the_papers_points_to_code_that_exists():
 def exists(name):
     """Whether a role or a literal of docs/papers.rst names something."""
     if name.startswith(":ref:"):
-        return (BENCHMARKS.parent / "examples" / name[23:-1]).exists()
+        file = name[:-1].removeprefix(":ref:`sphx_glr_auto_examples_")
+        return (BENCHMARKS.parent / "examples" / file).exists()
     if name.startswith(":"):
         home, _, last = name[name.index("~") + 1 : -1].rpartition(".")
         return hasattr(importlib.import_module(home), last)
@@ -134,7 +135,7 @@ def exists(name):
 
 
 def find(name):
-    homes = [lpcfg_sk, lpcfg_sk.pivot, lpcfg_sk.language_model]
+    homes = [lpcfg_sk, *(getattr(lpcfg_sk, sub) for sub in lpcfg_sk._SUBPACKAGES)]
     return next(getattr(home, name) for home in homes if hasattr(home, name))
 
 

@@ -10,7 +10,7 @@ from lpcfg_sk import EMLPCFG, PivotLPCFG, SpectralLPCFG, make_parser
 from lpcfg_sk.datasets import make_lpcfg, make_treebank
 from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM
 from lpcfg_sk.pivot import pivot_decomposition
-from papers._registry import cpu, progress, replicates
+from papers._registry import cpu, label_states, progress, replicates
 from papers.spectral import all_trees, described, values
 
 STATES = (8, 16, 24, 32)
@@ -56,7 +56,8 @@ def draw_f1(table, figure):
         (line,) = ax.plot(rows["m"], rows["ours"], marker="o", label=name)
         if "," not in name:
             ax.plot(rows["m"], rows["paper"], "x:", color=line.get_color())
-    ax.set(xlabel="states m", ylabel="F1 (crosses: the paper)")
+    label_states(ax, table["m"])
+    ax.set_ylabel("F1 (crosses: the paper)")
     ax.legend(fontsize="small")
 
 
@@ -164,7 +165,8 @@ def draw_perplexity(table, figure):
     for name, rows in table.dropna(subset=["m"]).groupby("model", sort=False):
         (line,) = ax.plot(rows["m"], rows["ours"], marker="o", label=name)
         ax.plot(rows["m"], rows["paper"], "x:", color=line.get_color())
-    ax.set(xscale="log", xlabel="states m", ylabel="perplexity (crosses: the paper)")
+    label_states(ax, table["m"].dropna())
+    ax.set_ylabel("perplexity (crosses: the paper)")
     ax.legend(fontsize="small")
 
 

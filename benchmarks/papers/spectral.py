@@ -22,7 +22,7 @@ from lpcfg_sk.bounds import (
 )
 from lpcfg_sk.datasets import make_lpcfg, make_treebank
 from lpcfg_sk.lpcfg import independent_children
-from papers._registry import cpu, progress, replicates
+from papers._registry import cpu, label_states, progress, replicates
 
 #: The algorithm of figures 7 and 8, without what was added to it later.
 LITERAL = {
@@ -107,6 +107,7 @@ def draw_errors(table, figure):
     for column, label in (("M", "needed"), ("M of the bound", "that the bound asks")):
         beside.plot(rows["ours"], rows[column], marker="o", label=f"trees {label}")
     beside.set(xscale="log", yscale="log", xlabel="Σ |p̂ − p|, all nodes")
+    beside.minorticks_off()
     beside.legend()
 
 
@@ -345,7 +346,8 @@ def draw_time(table, figure):
     ax = figure.subplots()
     for column in ("EM s", "spectral s"):
         ax.plot(table["m"], table[column], marker="o", label=column)
-    ax.set(xscale="log", yscale="log", xlabel="states m", ylabel="CPU seconds")
+    label_states(ax, table["m"])
+    ax.set(yscale="log", ylabel="CPU seconds")
     ax.legend()
 
 
@@ -391,7 +393,8 @@ def draw_scaling(table, figure):
     ax = figure.subplots()
     for M, rows in table.groupby("M"):
         ax.plot(rows["m"], rows["CPU s"], marker="o", label=f"{M} trees")
-    ax.set(xscale="log", yscale="log", xlabel="states m", ylabel="CPU seconds")
+    label_states(ax, table["m"])
+    ax.set(yscale="log", ylabel="CPU seconds")
     ax.legend()
 
 
