@@ -223,7 +223,7 @@ def table2(setting):
                 "K_n": boundedness(n, s=s, **constants).K,
                 "eps_tail": tightness(n, s=s, **constants).eps_tail,
                 "paper": "tightness improves, sample size degrades",
-                "ours": margin_sample_size(0.5, 0.05, s=s, **constants),
+                "ours": float(margin_sample_size(0.5, 0.05, s=s, **constants)),
             }
         )
     return pd.DataFrame(rows).assign(differs="the paper gives directions, no numbers")
@@ -260,7 +260,9 @@ def sample_sizes(setting):
         {
             "theorem": theorem,
             "epsilon": epsilon,
-            "ours": margin_sample_size(epsilon, 0.05, Lambda=Lambda, **constants),
+            "ours": float(
+                margin_sample_size(epsilon, 0.05, Lambda=Lambda, **constants)
+            ),
         }
         for theorem, Lambda in (("2", None), ("3", 1.2))
         for epsilon in (2.0, 1.0, 0.5, 0.25, 0.1)
