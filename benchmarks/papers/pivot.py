@@ -265,7 +265,7 @@ def _at(table, name, m):
 @replicates(
     "001-time",
     "Section 8: time of the pivot method against EM by size of the text, m=256",
-    claim="beside EM, pivot gets faster as the text grows, to less than 20 times as long",
+    claim="pivot gains on EM as the text grows, and takes less than 20 times as long",
     holds=lambda table: table["ours"].iloc[-1] < min(20, table["ours"].iloc[0]),
 )
 def brown_time(setting):
