@@ -102,6 +102,7 @@ def draw_errors(table, figure):
     M = np.sort(table["M"].unique())
     ax.plot(M, first["ours"] * np.sqrt(first["M"] / M), "k:", label="M^(-1/2)")
     ax.set(xscale="log", yscale="log", xlabel="trees M", ylabel="Σ |p̂ − p|")
+    ax.minorticks_off()
     ax.legend()
     rows = table[table["nodes"] == "all"]
     for column, label in (("M", "needed"), ("M of the bound", "that the bound asks")):
