@@ -136,7 +136,7 @@ DIFFERS = {
     "EM": "NLTK's edition of Brown has 24,537 types",
     "pivot": "events of probability 0 are mixed with the unigram, not skipped",
     "pivot+EM": "as pivot; held-out text may choose 0 iterations, not the paper's 1",
-    "pivot, concave step to its end": "200 iterations, which overfit",
+    "pivot, concave step to its end": "until steps gain nothing (tol), which overfits",
     "pivot+1 EM": "5 concave steps and exactly one EM iteration",
 }
 
