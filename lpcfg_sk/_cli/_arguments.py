@@ -23,7 +23,7 @@ def make_argument_parser():
         Its result holds ``command``, the name of a function, and ``module``, where
         that function is, beside the arguments of the command.
     """
-    parser = argparse.ArgumentParser(
+    parser = _ArgumentParser(
         prog="lpcfg-sk",
         description="Learn grammars with latent states from treebanks, and parse.",
     )
@@ -42,6 +42,27 @@ def make_argument_parser():
         add_arguments(command)
         command.set_defaults(module=f"lpcfg_sk._cli.{module}")
     return parser
+
+
+class _ArgumentParser(argparse.ArgumentParser):
+    """Takes options between the other arguments, and says what is wrong in one line."""
+
+    _intermixed = False
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Parse arguments, see argparse."""
+        if self._intermixed or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        # `parse MODEL --tokenize FILE`: argparse alone takes MODEL for all there is.
+        self._intermixed = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._intermixed = False
+
+    def error(self, message):
+        """Exit with status 2."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 class _Formatter(argparse.ArgumentDefaultsHelpFormatter):

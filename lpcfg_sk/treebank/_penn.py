@@ -28,6 +28,12 @@ MESSAGES = {
     kernel.UNDECODABLE: "bytes that do not decode; pass the encoding of the file",
     kernel.TOO_DEEP: "brackets nest deeper than max_depth",
 }
+#: Faults of a sentence that begins with a bracket, such as "( He left . )".
+_IN_SENTENCES = (kernel.NO_CHILD, kernel.STRAY_TEXT)
+_SENTENCE = (
+    "; a string that begins with a bracket is a tree, so write a sentence that does as "
+    "a list of tokens"
+)
 
 
 class SymbolPool:
@@ -439,6 +445,8 @@ def _error_of_items(batch, item):
         if report[kernel.FAULTS]:
             position = int(report[kernel.FAULT_POSITION])
             message = fault_message(scanner, text)
+            if report[kernel.FAULT] in _IN_SENTENCES and text.lstrip()[:1] == b"(":
+                message += _SENTENCE
         elif len(places) == 0:
             position, message = 0, "no tree, expected one bracketed tree"
         elif len(places) > 1:
