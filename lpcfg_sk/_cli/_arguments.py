@@ -56,9 +56,12 @@ class _ArgumentParser(argparse.ArgumentParser):
         # `parse MODEL --tokenize FILE`: argparse alone takes MODEL for all there is.
         self._intermixed = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            namespace, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:
             self._intermixed = False
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return namespace, unknown
 
     def error(self, message):
         """Exit with status 2."""
@@ -66,10 +69,10 @@ class _ArgumentParser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Keeps the paragraphs of descriptions, and leaves out defaults None and False."""
+    """Keeps the paragraphs of descriptions, and leaves out empty defaults."""
 
     def _get_help_string(self, action):
-        if action.default is None or action.default is False:
+        if action.default is None or action.default is False or action.default == []:
             return action.help
         return super()._get_help_string(action)
 
@@ -130,7 +133,7 @@ def _add_parse(parser):
     add = parser.add_argument
     add("model", help="file that train wrote")
     sentences = "files, folders or patterns of sentences or trees; - for stdin"
-    add("input", nargs="*", help=sentences)
+    add("input", nargs="*", default=[], help=sentences)
     add_one = parser.add_mutually_exclusive_group().add_argument
     add_one("--kbest", type=_positive, help="number of trees per sentence")
     add_one("--marginals", action="store_true", help="write span posteriors, no trees")

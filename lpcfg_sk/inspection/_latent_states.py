@@ -201,9 +201,7 @@ class LatentStateDisplay(Display):
         self.pivots = pivots
 
     @classmethod
-    def from_estimator(
-        cls, estimator, nonterminal=None, *, top=8, ax=None, **kwargs
-    ):
+    def from_estimator(cls, estimator, nonterminal=None, *, top=8, ax=None, **kwargs):
         """Draw the states of a fitted learner.
 
         Parameters

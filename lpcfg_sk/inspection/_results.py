@@ -307,7 +307,8 @@ def results_table(search):
     if not hasattr(search, "cv_results_"):
         check_is_fitted(search)
         raise TypeError(
-            f"expected a fitted search such as GridSearchCV, got {type(search).__name__}"
+            "expected a fitted search such as GridSearchCV, got "
+            f"{type(search).__name__}"
         )
     results = search.cv_results_
     names = [n.removeprefix("param_") for n in results if n.startswith("param_")]
