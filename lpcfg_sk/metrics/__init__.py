@@ -9,8 +9,8 @@ count a sentence without a parse as a failure: :func:`f1_score`,
 :func:`log_likelihood_scorer` and :func:`perplexity` judge probabilities.
 
 A score (:func:`f1_score`, ``parser.score``, scorers and their intervals) is a number
-from 0 to 1, as in scikit-learn. Precision, recall and F1 in tables, reports and
-pictures are in percent, as in EVALB.
+from 0 to 1, as in scikit-learn. The columns ``precision``, ``recall`` and ``f1`` of
+tables are in percent, as in EVALB.
 """
 
 from lpcfg_sk.metrics._alignment import ParsevalParameters, align_treebanks
