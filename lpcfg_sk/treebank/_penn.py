@@ -406,6 +406,8 @@ def scan_brackets(texts, *, first_item=0):
     scanner = BracketScanner(columns)
     item, batch, size = first_item, [], 0
     for text in texts:
+        # A byte order mark is left of a file that was not read as utf-8-sig.
+        text = text.removeprefix("\ufeff")
         if "\\" in text or _MARK in text:
             text = _hide_brackets(text)
         # A lone surrogate must reach the scanner, which reports where it is.
@@ -488,4 +490,6 @@ def fault_message(scanner, text):
     excerpt = text[position : position + 40].decode(errors="replace")
     excerpt = excerpt.splitlines()[0][:30] if excerpt.strip() else ""
     message = scanner.messages[int(scanner.report[kernel.FAULT])]
+    if excerpt.startswith("LPCFGTB"):
+        message = "this is what Treebank.save writes; use Treebank.open"
     return f"{message}: {excerpt!r}" if excerpt else message
