@@ -133,7 +133,7 @@ def test_length_report():
     assert report["n_sentences"].tolist() == [1, 1, 1]
     assert report["support"].tolist() == [2, 3, 4]
     whole = length_report(GOLD, TEST, edges=[])
-    assert_allclose(whole["f1"], [f1_score(GOLD, TEST)], rtol=EXACT)
+    assert_allclose(whole["f1"], [100 * f1_score(GOLD, TEST)], rtol=EXACT)
     with pytest.raises(ValueError, match="ascending"):
         length_report(GOLD, TEST, edges=[20, 10])
 
