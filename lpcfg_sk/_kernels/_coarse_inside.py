@@ -56,7 +56,8 @@ class ChildPairs(NamedTuple):
     """Pairs of children of i i rules, listed by the left child.
 
     The left child at place b has the pairs ``offset[b]:offset[b + 1]``. Each has the
-    places of both children.
+    places of both children, the right one without a sign: it is an index that need not
+    be checked for one.
     """
 
     offset: np.ndarray
@@ -270,13 +271,14 @@ def _sum_pairs(i, j, tables, chart, reference, out):
         if first == last or not alive[right]:
             continue
         found = True
+        row = rights[right]
         factor = power_of_two(exponent[left] + exponent[right] - reference)
         for t in range(first, last):
             item = left_item[t]
             x = factor * value[item]
             b = left_place[label[item]]
             for q in range(pair_offset[b], pair_offset[b + 1]):
-                out[q] += x * rights[right, pair_right[q]]
+                out[q] += x * row[pair_right[q]]
     return found
 
 

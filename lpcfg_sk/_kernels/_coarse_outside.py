@@ -96,6 +96,7 @@ def _pass_to_wide(i, j, tables, chart, weights, active, out):
         if first == last or not (alive[left] and alive[right]):
             continue
         factor = power_of_two(exponent[left] + exponent[right] - reference)
+        row, beta_row = rights[right], beta_rights[right]
         for t in range(first, last):
             item = left_item[t]
             b = left_place[label[item]]
@@ -104,8 +105,8 @@ def _pass_to_wide(i, j, tables, chart, weights, active, out):
                 total = 0.0
                 for q in range(pair_offset[b], pair_offset[b + 1]):
                     c = pair_right[q]
-                    total += weights[q] * rights[right, c]
-                    beta_rights[right, c] += x * weights[q]
+                    total += weights[q] * row[c]
+                    beta_row[c] += x * weights[q]
                 beta[item] += factor * total
 
 

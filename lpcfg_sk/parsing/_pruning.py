@@ -469,7 +469,7 @@ def coarse_tables(arrays, probabilities):
     pair = pair.ravel().astype(np.int32)
     lefts, rights = np.unique(children[0]), np.unique(children[1])
     left_place, right_place = _places(lefts, n_wide), _places(rights, n_wide)
-    children = (left_place[children[0]], right_place[children[1]])
+    children = (left_place[children[0]], right_place[children[1]].astype(np.uint32))
     pairs = ChildPairs(*_sorted_by_key(children[0], len(lefts), *children))
     ii = RulesByPair(*_sorted_by_key(pair, len(pairs.left), a, p))
     up = RulesByParent(*_sorted_by_key(a, n_wide, pair, p))

@@ -23,7 +23,7 @@ from lpcfg_sk.parsing._sentences import (
     sentence_log_prob,
 )
 from tests.reference import charts as ref
-from tests.tolerances import EXACT, SUM
+from tests.tolerances import EXACT, ITERATIVE, SUM
 
 SINGLE = 1e-5  # sums in single precision
 

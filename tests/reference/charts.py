@@ -264,13 +264,13 @@ def estimated_outside(grammar, sentence):
     n, frequency = len(sentence), label_frequencies(grammar)
     before, after = beside(grammar, 0), beside(grammar, 1)
     first, tags = edge_tags(grammar, 0), sorted({a for a, _ in grammar.lexical})
+    often = {c: frequency.get(c) or 1.0 for c in grammar.nonterminals} | {None: 1.0}
     follows = {
-        (c, d): after.get((c, d), 0.0) / frequency[c] for c in tags for d in tags
+        (c, d): after.get((c, d), 0.0) / often[c] for c in tags for d in (*tags, None)
     }
-    for c in tags:
-        follows[c, None] = after.get((c, None), 0.0) / frequency[c]
-        follows[None, c] = sum(
-            float(v[0]) * first.get((a, c), 0.0) for a, v in grammar.root.items()
+    for d in tags:
+        follows[None, d] = sum(
+            float(v[0]) * first.get((a, d), 0.0) for a, v in grammar.root.items()
         )
 
     def emit(tag, i):
@@ -295,13 +295,8 @@ def estimated_outside(grammar, sentence):
     total = sum(x * follows[c, None] for c, x in forward[n].items())
 
     def outside(a, i, j):
-        if not frequency.get(a):
-            return 0.0
-        left = {
-            c: before.get((a, c), 0.0) / (1.0 if c is None else frequency[c])
-            for c in forward[i]
-        }
-        right = {d: after.get((a, d), 0.0) / frequency[a] for d in backward[j]}
+        left = {c: before.get((a, c), 0.0) / often[c] for c in forward[i]}
+        right = {d: after.get((a, d), 0.0) / often[a] for d in backward[j]}
         value = sum(x * left[c] for c, x in forward[i].items())
         return value * sum(x * right[d] for d, x in backward[j].items()) / total
 
