@@ -16,6 +16,9 @@ from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
 from lpcfg_sk._kernels._coarse_words import smallest_merit
 from lpcfg_sk._kernels._shared import HELPER
 
+# Up to so many right children of a span are paired one by one with the left ones.
+_FEW = 16
+
 
 class RulesByChild(NamedTuple):
     """Rules of one kind, listed by one of their children.
@@ -53,16 +56,25 @@ class RulesByParent(NamedTuple):
 
 
 class ChildPairs(NamedTuple):
-    """Pairs of children of i i rules, listed by the left child.
+    """Pairs of children of i i rules.
 
-    The left child at place b has the pairs ``offset[b]:offset[b + 1]``. Each has the
-    places of both children, the right one without a sign: it is an index that need not
-    be checked for one.
+    Places of children, and numbers of pairs, have no sign: they are indices that need
+    not be checked for one.
+
+    Attributes
+    ----------
+    offset : ndarray of int64, shape (n_left + 1,)
+        The left child at place b has the pairs ``offset[b]:offset[b + 1]``.
+    left, right : ndarray of uint32, shape (n_pairs,)
+        Places of both children.
+    number : ndarray of uint32, shape (n_left, n_right)
+        Number of each pair, n_pairs for children without a rule.
     """
 
     offset: np.ndarray
     left: np.ndarray
     right: np.ndarray
+    number: np.ndarray
 
 
 class CoarseTables(NamedTuple):
@@ -76,8 +88,6 @@ class CoarseTables(NamedTuple):
     left_place, right_place : ndarray of int32, shape (n_wide,)
         Places of the wide labels among those that are left, and right, children of i i
         rules; -1 for none.
-    n_right : int
-        Number of the right ones.
     pairs : ChildPairs
         Pairs of children of i i rules.
     ii : RulesByPair
@@ -92,13 +102,30 @@ class CoarseTables(NamedTuple):
     wide_label: np.ndarray
     left_place: np.ndarray
     right_place: np.ndarray
-    n_right: int
     pairs: ChildPairs
     ii: RulesByPair
     up: RulesByParent
     pi: RulesByChild
     ip: RulesByChild
     pp: RulesByChild
+
+
+class Children(NamedTuple):
+    """Items that can be left, or right, children of i i rules.
+
+    Attributes
+    ----------
+    offset : ndarray of int64, shape (n_spans + 1,)
+        Span s has the children ``offset[s]:offset[s + 1]``.
+    item : ndarray of int32
+        Number of the item.
+    place : ndarray of uint32
+        Place of its label among the left, or right, children.
+    """
+
+    offset: np.ndarray
+    item: np.ndarray
+    place: np.ndarray
 
 
 class CoarseChart(NamedTuple):
@@ -116,11 +143,8 @@ class CoarseChart(NamedTuple):
         Span s has the items ``offset[s]:offset[s + 1]``.
     label, value : ndarray of int32 and of float64
         Wide label and value of each item.
-    left_offset, left_item : ndarray of int64 and of int32
-        Items ``left_item[left_offset[s]:left_offset[s + 1]]`` of span s can be left
-        children of i i rules.
-    rights : ndarray of float64, shape (n_spans, n_right)
-        Values of the right children of i i rules, zeros at first.
+    lefts, rights : Children
+        Items that can be left, and right, children of i i rules.
     """
 
     leaf: np.ndarray
@@ -129,9 +153,8 @@ class CoarseChart(NamedTuple):
     offset: np.ndarray
     label: np.ndarray
     value: np.ndarray
-    left_offset: np.ndarray
-    left_item: np.ndarray
-    rights: np.ndarray
+    lefts: Children
+    rights: Children
 
 
 class LabelSums(NamedTuple):
@@ -232,53 +255,58 @@ def _add_two_words(leaf, i, pp, sums):
 
 
 @njit(**HELPER)
-def _sum_pairs(i, j, tables, chart, reference, out):
+def _sum_pairs(i, j, pairs, chart, reference, row, out):
     """Add up the products of two wide spans that make up [i, j), by pair of children.
 
     Parameters
     ----------
     i, j : int
         The span.
-    tables : CoarseTables
-        Rules of the grammar.
+    pairs : ChildPairs
+        Pairs of children.
     chart : CoarseChart
         Values of narrower spans.
     reference : int
         Exponent of the sums.
-    out : ndarray of float64, shape (n_pairs,)
-        Added to.
+    row : ndarray of float64, shape (n_right,)
+        Zeros, for work.
+    out : ndarray of float64, shape (n_pairs + 1,)
+        Added to. The last place is for children without a rule.
 
     Returns
     -------
     bool
         Whether there was anything to add.
     """
-    n, alive, exponent, rights = (
-        len(chart.leaf),
-        chart.alive,
-        chart.exponent,
-        chart.rights,
-    )
-    label, value = chart.label, chart.value
-    left_offset, left_item = chart.left_offset, chart.left_item
-    pair_offset, pair_right = tables.pairs.offset, tables.pairs.right
-    left_place = tables.left_place
+    n, exponent, value = len(chart.leaf), chart.exponent, chart.value
+    left_offset, left_item, left_place = chart.lefts
+    right_offset, right_item, right_place = chart.rights
+    pair_offset, pair_right, number = pairs.offset, pairs.right, pairs.number
     found = False
     for k in range(i + 2, j - 1):
-        left = span_index(i, k, n)
+        left, right = span_index(i, k, n), span_index(k, j, n)
         first, last = left_offset[left], left_offset[left + 1]
-        right = span_index(k, j, n)
-        if first == last or not alive[right]:
+        begin, end = right_offset[right], right_offset[right + 1]
+        if first == last or begin == end:
             continue
         found = True
-        row = rights[right]
         factor = power_of_two(exponent[left] + exponent[right] - reference)
+        if end - begin <= _FEW:
+            for t in range(first, last):
+                x = factor * value[left_item[t]]
+                numbers = number[left_place[t]]
+                for u in range(begin, end):
+                    out[numbers[right_place[u]]] += x * value[right_item[u]]
+            continue
+        for u in range(begin, end):
+            row[right_place[u]] = value[right_item[u]]
         for t in range(first, last):
-            item = left_item[t]
-            x = factor * value[item]
-            b = left_place[label[item]]
+            x = factor * value[left_item[t]]
+            b = left_place[t]
             for q in range(pair_offset[b], pair_offset[b + 1]):
                 out[q] += x * row[pair_right[q]]
+        for u in range(begin, end):
+            row[right_place[u]] = 0.0
     return found
 
 
@@ -290,7 +318,7 @@ def _add_wide(rules, pair_sums, sums, count):
     ----------
     rules : RulesByPair
         Rules of kind i i.
-    pair_sums : ndarray of float64, shape (n_pairs,)
+    pair_sums : ndarray of float64, shape (n_pairs + 1,)
         What :func:`_sum_pairs` gives; zeros afterwards.
     sums : LabelSums
         Added to.
@@ -304,7 +332,8 @@ def _add_wide(rules, pair_sums, sums, count):
     """
     offset, parent, prob = rules.offset, rules.parent, rules.prob
     total, some = sums.value, sums.label
-    for q in range(len(pair_sums)):
+    pair_sums[len(pair_sums) - 1] = 0.0
+    for q in range(len(pair_sums) - 1):
         x = pair_sums[q]
         if x > 0.0:
             pair_sums[q] = 0.0
@@ -353,8 +382,9 @@ def coarse_inside(tables, rules, chart, around, limits):
         Number of items.
     """
     alive, exponent, offset = chart.alive, chart.exponent, chart.offset
-    label, value, rights = chart.label, chart.value, chart.rights
-    left_offset, left_item = chart.left_offset, chart.left_item
+    label, value = chart.label, chart.value
+    left_offset, left_item, left_child = chart.lefts
+    right_offset, right_item, right_child = chart.rights
     before, after, boolean = around.before, around.after, limits.boolean
     wide_label, left_place = tables.wide_label, tables.left_place
     right_place, n, n_wide = tables.right_place, len(chart.leaf), len(tables.wide_label)
@@ -362,12 +392,15 @@ def coarse_inside(tables, rules, chart, around, limits):
     total, some = np.zeros(n_wide), np.empty(n_wide, dtype=np.int32)
     sums = LabelSums(total, some)
     merit = np.empty(n_wide)
-    pair_sums = np.zeros(len(tables.pairs.left))
+    pair_sums = np.zeros(len(tables.pairs.left) + 1)
+    row = np.zeros(tables.pairs.number.shape[1])
     count = 0
     n_lefts = 0
+    n_rights = 0
     for i in range(n + 1):
         offset[i] = 0
         left_offset[i] = 0
+        right_offset[i] = 0
     span = n - 1
     for width in range(2, n + 1):
         for i in range(n - width + 1):
@@ -378,6 +411,7 @@ def coarse_inside(tables, rules, chart, around, limits):
             if reference == -(1 << 30):
                 offset[span + 1] = count
                 left_offset[span + 1] = n_lefts
+                right_offset[span + 1] = n_rights
                 continue
             if width == 2:
                 n_some = _add_two_words(chart.leaf, i, tables.pp, sums)
@@ -386,7 +420,7 @@ def coarse_inside(tables, rules, chart, around, limits):
                 n_some = _add_word(i, rest, first, chart, reference, sums, n_some)
                 rest = span_index(i, j - 1, n)
                 n_some = _add_word(j - 1, rest, last, chart, reference, sums, n_some)
-                if _sum_pairs(i, j, tables, chart, reference, pair_sums):
+                if _sum_pairs(i, j, tables.pairs, chart, reference, row, pair_sums):
                     n_some = _add_wide(tables.ii, pair_sums, sums, n_some)
             largest = 0.0
             for t in range(n_some):
@@ -413,10 +447,14 @@ def coarse_inside(tables, rules, chart, around, limits):
                     a = label[t]
                     value[t] = 1.0 if boolean else value[t] * factor
                     if right_place[a] >= 0:
-                        rights[span, right_place[a]] = value[t]
+                        right_item[n_rights] = t
+                        right_child[n_rights] = right_place[a]
+                        n_rights += 1
                     if left_place[a] >= 0:
                         left_item[n_lefts] = t
+                        left_child[n_lefts] = left_place[a]
                         n_lefts += 1
             offset[span + 1] = count
             left_offset[span + 1] = n_lefts
+            right_offset[span + 1] = n_rights
     return count

@@ -19,13 +19,10 @@ class CoarseOutside(NamedTuple):
         Outside value of each item.
     leaf_mass : ndarray of float64, shape (n, n_nonterminals)
         Marginals of the lexical values.
-    rights : ndarray of float64, shape (n_spans, n_right)
-        Outside values of the right children of i i rules.
     """
 
     item: np.ndarray
     leaf_mass: np.ndarray
-    rights: np.ndarray
 
 
 @njit(**HELPER)
@@ -61,53 +58,50 @@ def _pass_to_word(word, rest, rules, chart, reference, above, out):
 
 
 @njit(**HELPER)
-def _pass_to_wide(i, j, tables, chart, weights, active, out):
+def _pass_to_wide(i, j, number, chart, weights, active, beta):
     """Pass outside values on to two wide spans that make up [i, j).
 
     Parameters
     ----------
     i, j : int
         The span.
-    tables : CoarseTables
-        Rules of the grammar.
+    number : ndarray of uint32, shape (n_left, n_right)
+        Numbers of the pairs of children.
     chart : CoarseChart
         Inside values.
-    weights : ndarray of float64, shape (n_pairs,)
-        Outside values times rule probabilities, by pair of children.
+    weights : ndarray of float64, shape (n_pairs + 1,)
+        Outside values times rule probabilities, by pair of children; 0 for those
+        without a rule.
     active : ndarray of bool, shape (n_left,)
         Left children of pairs with a weight.
-    out : CoarseOutside
-        Added to.
+    beta : ndarray of float64, shape (n_items,)
+        Outside values, which are added to.
     """
-    n, alive, exponent, rights = (
+    n, alive, exponent, value = (
         len(chart.leaf),
         chart.alive,
         chart.exponent,
-        chart.rights,
+        chart.value,
     )
-    left_offset, left_item = chart.left_offset, chart.left_item
-    label, value, beta, beta_rights = chart.label, chart.value, out.item, out.rights
-    pair_offset, pair_right = tables.pairs.offset, tables.pairs.right
-    left_place, reference = tables.left_place, exponent[span_index(i, j, n)]
+    left_offset, left_item, left_place = chart.lefts
+    right_offset, right_item, right_place = chart.rights
+    reference = exponent[span_index(i, j, n)]
     for k in range(i + 2, j - 1):
-        left = span_index(i, k, n)
-        first, last = left_offset[left], left_offset[left + 1]
-        right = span_index(k, j, n)
-        if first == last or not (alive[left] and alive[right]):
+        left, right = span_index(i, k, n), span_index(k, j, n)
+        begin, end = right_offset[right], right_offset[right + 1]
+        if begin == end or not (alive[left] and alive[right]):
             continue
         factor = power_of_two(exponent[left] + exponent[right] - reference)
-        row, beta_row = rights[right], beta_rights[right]
-        for t in range(first, last):
-            item = left_item[t]
-            b = left_place[label[item]]
-            if active[b]:
-                x = factor * value[item]
+        for t in range(left_offset[left], left_offset[left + 1]):
+            if active[left_place[t]]:
+                numbers = number[left_place[t]]
+                x = factor * value[left_item[t]]
                 total = 0.0
-                for q in range(pair_offset[b], pair_offset[b + 1]):
-                    c = pair_right[q]
-                    total += weights[q] * row[c]
-                    beta_row[c] += x * weights[q]
-                beta[item] += factor * total
+                for u in range(begin, end):
+                    weight = weights[numbers[right_place[u]]]
+                    total += weight * value[right_item[u]]
+                    beta[right_item[u]] += x * weight
+                beta[left_item[t]] += factor * total
 
 
 @njit(**HELPER)
@@ -166,10 +160,10 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
     alive, offset, label, value = chart.alive, chart.offset, chart.label, chart.value
     n, up, pairs, beta = len(chart.leaf), tables.up, tables.pairs, out.item
     first, last = rules
-    n_spans, right_place, beta_rights = span_count(n), tables.right_place, out.rights
+    n_spans = span_count(n)
     up_offset, up_pair, up_prob, pair_left = up.offset, up.pair, up.prob, pairs.left
     above = np.zeros(len(tables.wide_label))
-    weights = np.zeros(len(pairs.left))
+    weights = np.zeros(len(pairs.left) + 1)
     active = np.zeros(len(pairs.offset) - 1, dtype=np.bool_)
     if n > 1:
         for t in range(offset[n_spans - 1], offset[n_spans]):
@@ -184,8 +178,6 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
             alive[span] = False
             for t in range(offset[span], offset[span + 1]):
                 a = label[t]
-                if right_place[a] >= 0:
-                    beta[t] += beta_rights[span, right_place[a]]
                 if boolean and beta[t] > 0.0:
                     beta[t] = 1.0
                 if value[t] * beta[t] <= floor:
@@ -206,7 +198,7 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
                 _pass_to_word(i, rest, first, chart, reference, above, out)
                 rest = span_index(i, j - 1, n)
                 _pass_to_word(j - 1, rest, last, chart, reference, above, out)
-                _pass_to_wide(i, j, tables, chart, weights, active, out)
+                _pass_to_wide(i, j, pairs.number, chart, weights, active, beta)
             for t in range(offset[span], offset[span + 1]):
                 a = label[t]
                 if above[a] > 0.0:

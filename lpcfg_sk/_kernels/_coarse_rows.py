@@ -7,7 +7,12 @@ from numba import njit
 
 from lpcfg_sk._kernels._chart_forest import LiveItems
 from lpcfg_sk._kernels._chart_spans import span_count
-from lpcfg_sk._kernels._coarse_inside import CoarseChart, CoarseTables, coarse_inside
+from lpcfg_sk._kernels._coarse_inside import (
+    Children,
+    CoarseChart,
+    CoarseTables,
+    coarse_inside,
+)
 from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside, live_items
 from lpcfg_sk._kernels._coarse_words import (
     Neighbours,
@@ -42,6 +47,16 @@ class PruningGrammar(NamedTuple):
     root: np.ndarray
 
 
+@njit(**HELPER)
+def _children(n_spans, n_labels):
+    """Return room for the children of all spans."""
+    return Children(
+        np.empty(n_spans + 1, dtype=np.int64),
+        np.empty(n_spans * n_labels, dtype=np.int32),
+        np.empty(n_spans * n_labels, dtype=np.uint32),
+    )
+
+
 @njit(nogil=True, cache=True)
 def coarse_chart(leaf, tables):
     """Return a chart over lexical values, with room for all items."""
@@ -54,9 +69,8 @@ def coarse_chart(leaf, tables):
         np.empty(n_spans + 1, dtype=np.int64),
         np.empty(n_places, dtype=np.int32),
         np.empty(n_places),
-        np.empty(n_spans + 1, dtype=np.int64),
-        np.empty(n_spans * (len(tables.pairs.offset) - 1), dtype=np.int32),
-        np.zeros((n_spans, tables.n_right)),
+        _children(n_spans, tables.pairs.number.shape[0]),
+        _children(n_spans, tables.pairs.number.shape[1]),
     )
 
 
@@ -116,7 +130,7 @@ def _live_of_leaves(leaf, grammar, limits):
         count, total = 0, 0.0
         for span in range(len(chart.alive)):
             chart.alive[span] = False
-    outside = CoarseOutside(np.zeros(count), leaf_mass, np.zeros(chart.rights.shape))
+    outside = CoarseOutside(np.zeros(count), leaf_mass)
     if total > 0.0:
         floor = total * limits.floor
         coarse_outside(tables, rules, chart, limits.boolean, floor, root, outside)

@@ -37,7 +37,7 @@ from lpcfg_sk.parsing._tags import (
 
 # Shares of the threshold. The inside pass leaves out an item whose estimated posterior
 # is below the first share, or below the second one of the largest of its span,
-_ESTIMATE = 1 / 300
+_ESTIMATE = 1 / 100
 _BEAM = 0.1
 # the outside pass hands no mass down from items with a smaller marginal,
 _FLOOR = 0.1
@@ -237,7 +237,7 @@ class ChartPruner:
     def _any_forest(self, n, tokens, name):
         """Connect all items that can be derived, whatever their values.
 
-        The values of a sentence can be too small for single precision.
+        The values of a sentence can differ by more than floating point can hold.
         """
         live = self._live(tokens, 0.0, full=True)
         try:
@@ -327,7 +327,7 @@ class ChartPruner:
     def _bytes(self, n):
         """Return the bytes that sentences of n words take before items are known."""
         tables = self.tables
-        per_span = 28 * len(tables.wide_label) + 16 * tables.n_right + 64
+        per_span = 28 * len(tables.wide_label) + 80
         per_word = 16 * len(self._root) + 40 * len(tables.pi.prob)
         return n * (n + 1) // 2 * per_span + n * per_word
 
@@ -469,8 +469,11 @@ def coarse_tables(arrays, probabilities):
     pair = pair.ravel().astype(np.int32)
     lefts, rights = np.unique(children[0]), np.unique(children[1])
     left_place, right_place = _places(lefts, n_wide), _places(rights, n_wide)
-    children = (left_place[children[0]], right_place[children[1]].astype(np.uint32))
-    pairs = ChildPairs(*_sorted_by_key(children[0], len(lefts), *children))
+    children = left_place[children[0]], right_place[children[1]]
+    number = np.full((len(lefts), len(rights)), children[0].size, dtype=np.uint32)
+    number[children] = np.arange(children[0].size)
+    begin, *children = _sorted_by_key(children[0], len(lefts), *children)
+    pairs = ChildPairs(begin, *(x.astype(np.uint32) for x in children), number)
     ii = RulesByPair(*_sorted_by_key(pair, len(pairs.left), a, p))
     up = RulesByParent(*_sorted_by_key(a, n_wide, pair, p))
     a, b, c, p = rules(is_tag[left] & is_wide[right])
@@ -479,8 +482,7 @@ def coarse_tables(arrays, probabilities):
     ip = RulesByChild(*_sorted_by_key(c, n_labels, wide[b], a, p))
     a, b, c, p = rules(is_tag[left] & is_tag[right])
     pp = RulesByChild(*_sorted_by_key(b, n_labels, c, a, p))
-    places = (left_place, right_place, len(rights))
-    return CoarseTables(wide_label, *places, pairs, ii, up, pi, ip, pp)
+    return CoarseTables(wide_label, left_place, right_place, pairs, ii, up, pi, ip, pp)
 
 
 def _places(labels, n_labels):

@@ -283,7 +283,7 @@ def test_coarse_kernels_equal_dictionaries(seed, boolean):
         root = pruner._root[tables.wide_label]
         if n == 1:
             leaf_mass[0] = leaf[0] * pruner._root
-        outside = CoarseOutside(beta, leaf_mass, np.zeros_like(chart.rights))
+        outside = CoarseOutside(beta, leaf_mass)
         coarse_outside(tables, rules, chart, boolean, 0.0, root, outside)
         exponent, offset = chart.exponent, chart.offset
         label, value = chart.label, chart.value

@@ -313,7 +313,7 @@ def pruned_posteriors(grammar, sentence, threshold):
         merit = {a: value * estimate(a, i, j) for a, value in values.items()}
         smallest = 0.1 * threshold * max(merit.values(), default=0.0)
         for a, value in values.items():
-            if value > 0.0 and merit[a] >= max(smallest, threshold / 300):
+            if value > 0.0 and merit[a] >= max(smallest, threshold / 100):
                 inside[a, i, j] = value
 
     for i, word in enumerate(sentence):
