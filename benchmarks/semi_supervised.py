@@ -57,7 +57,7 @@ FIXED = {"max_iter": 4, "tol": None, "validation_fraction": None, "random_state"
 
 def one_grammar():
     learner = EMLPCFG(24, init=PivotLPCFG(24), **FIXED)
-    return make_parser(learner, horizontal=1)
+    return make_parser(learner, horizontal=1, memory_min_count=20)
 
 
 PARSERS = {

@@ -15,11 +15,12 @@ from lpcfg_sk.spectral import SpectralLPCFG
 
 __all__ = ["make_ensemble"]
 
+_MEMORY = {"horizontal": 1, "memory_min_count": 20}
 _BINARISATIONS = {
     "right0": {"direction": "right", "horizontal": 0},
-    "right1": {"direction": "right", "horizontal": 1},
-    "left1": {"direction": "left", "horizontal": 1},
-    "head1": {"direction": "head", "horizontal": 1},
+    "right1": {"direction": "right", **_MEMORY},
+    "left1": {"direction": "left", **_MEMORY},
+    "head1": {"direction": "head", **_MEMORY},
 }
 
 # A fixed, small number of iterations: a vote gains more from different local optima
