@@ -301,11 +301,13 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
 
     def _forget_rare_memories(self, label, strings):
         """Return labels and their strings with memories that training supports."""
-        if self.memories_ is None:
+        # Files of earlier versions have no such attribute.
+        memories = getattr(self, "memories_", None)
+        if memories is None:
             return label, strings
         table, ids = {}, []
         for string in strings:
-            while memory_length(string) and string not in self.memories_:
+            while memory_length(string) and string not in memories:
                 string = forget_oldest(string)
             ids.append(table.setdefault(string, len(table)))
         return np.array(ids, dtype=np.int32)[label], list(table)
