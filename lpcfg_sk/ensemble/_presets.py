@@ -78,7 +78,8 @@ def make_ensemble(
     Notes
     -----
     The presets were chosen on 514 trees held out of the training part of the Penn
-    Treebank sample, with 4,000 raw sentences for "best".
+    Treebank sample, with 4,000 raw sentences for "best". Memory of siblings that is
+    rarer than 20 nodes is forgotten (``memory_min_count`` of :class:`TreeBinarizer`).
 
     Examples
     --------
