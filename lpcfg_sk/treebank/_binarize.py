@@ -11,7 +11,13 @@ from lpcfg_sk._kernels._columns import HeadRules
 from lpcfg_sk._kernels._columns import find_heads as _find_heads
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.treebank._columns import node_columns
-from lpcfg_sk.treebank._labels import BARE, decode_table, encode_label
+from lpcfg_sk.treebank._labels import (
+    BARE,
+    decode_table,
+    encode_label,
+    forget_oldest,
+    memory_length,
+)
 from lpcfg_sk.treebank._sharded import over_chunks
 from lpcfg_sk.treebank._validation import (
     TreebankTransformerMixin,
@@ -46,6 +52,11 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
     horizontal : int or None, default=0
         How many of the siblings split off last an intermediate node remembers in
         its label: ``@A|B`` for 1. None for all of them.
+    memory_min_count : int, default=1
+        An intermediate label that the training trees have fewer times than this
+        forgets its oldest siblings, one by one, until they have it so often or there
+        are none left: ``@NP|RB`` becomes ``@NP``. About 50 makes rules that training
+        never saw rarer, and the grammar smaller.
     vertical : int, default=1
         How many generations a label includes: with 2 an NP under S is ``NP^S``. A
         single pre-terminal is left as it is.
@@ -59,6 +70,9 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         The original labels that stand over words more often than over several
         children. A label in its unusual role is marked with ``~``, so that no
         label has both.
+
+    memories_ : frozenset of str or None
+        The intermediate labels that remember siblings; None where all do.
 
     See Also
     --------
@@ -91,19 +105,29 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
     _parameter_constraints = {
         "direction": [StrOptions(set(_DIRECTIONS))],
         "horizontal": [Interval(Integral, 0, None, closed="left"), None],
+        "memory_min_count": [Interval(Integral, 1, None, closed="left")],
         "vertical": [Interval(Integral, 1, None, closed="left")],
         "head_rules": [dict, None],
     }
 
-    def __init__(self, direction="right", *, horizontal=0, vertical=1, head_rules=None):
+    def __init__(
+        self,
+        direction="right",
+        *,
+        horizontal=0,
+        memory_min_count=1,
+        vertical=1,
+        head_rules=None,
+    ):
         self.direction = direction
         self.horizontal = horizontal
+        self.memory_min_count = memory_min_count
         self.vertical = vertical
         self.head_rules = head_rules
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
-        """Learn which labels are usually those of pre-terminals.
+        """Learn which labels are those of pre-terminals, and which are frequent.
 
         Parameters
         ----------
@@ -121,7 +145,34 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         for part in over_chunks(self._leaf_excess, X):
             excess.update(part)
         self.preterminals_ = frozenset(name for name, n in excess.items() if n > 0)
+        self.memories_ = None
+        if self.memory_min_count > 1:
+            self.memories_ = self._frequent_memories(X)
         return self
+
+    def _frequent_memories(self, X):
+        """Return the intermediate labels that keep their memory."""
+        counts = Counter()
+        for part in over_chunks(self._memory_counts, X):
+            counts.update(part)
+        kept = set()
+        # The longest memories first, because they add to the counts of shorter ones.
+        for length in range(max((n for n, _ in counts), default=0), 0, -1):
+            labels = {label: n for (k, label), n in counts.items() if k == length}
+            for label, n in labels.items():
+                if n >= self.memory_min_count:
+                    kept.add(label)
+                else:
+                    counts[length - 1, forget_oldest(label)] += n
+        return frozenset(kept)
+
+    def _memory_counts(self, X):
+        """Count labels with memory by its length and their name."""
+        binary = self.transform(X)
+        n = np.bincount(binary.label[binary.label >= 0], minlength=len(binary.labels))
+        lengths = map(memory_length, binary.labels)
+        named = zip(lengths, binary.labels, n.tolist(), strict=True)
+        return {(length, label): k for length, label, k in named if length}
 
     def _leaf_excess(self, X):
         """Return how much more often each label is over a word than over nodes."""
@@ -178,6 +229,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
             )
         size, parent = kernel.link_binary(start, stop, node_offsets)
         label, strings = self._label_strings(pair, keys, treebank.labels.strings)
+        label, strings = self._forget_rare_memories(label, strings)
         tag, strings = self._tags(treebank, strings)
         return treebank.replace(
             label=label,
@@ -251,6 +303,19 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
                 )
             strings.append(string)
         return label.astype(np.int32), strings
+
+    def _forget_rare_memories(self, label, strings):
+        """Return labels and their strings with memories that training supports."""
+        # Files of earlier versions have no such attribute.
+        memories = getattr(self, "memories_", None)
+        if memories is None:
+            return label, strings
+        table, ids = {}, []
+        for string in strings:
+            while memory_length(string) and string not in memories:
+                string = forget_oldest(string)
+            ids.append(table.setdefault(string, len(table)))
+        return np.array(ids, dtype=np.int32)[label], list(table)
 
     def _tags(self, treebank, strings):
         """Return given tags as labels of pre-terminals, which join the table."""
