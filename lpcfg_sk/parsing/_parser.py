@@ -72,7 +72,10 @@ class Parser(Pipeline):
 
     def _seen(self, X):
         """Return X as the learner sees it."""
-        return self[:-1].transform(X) if len(self.steps) > 1 else X
+        # Step by step: a pipeline without the learner would be made for each call.
+        for _, _, step in self._iter(with_final=False):
+            X = step.transform(X)
+        return X
 
     @_learner_has("predict")
     def predict(self, X, *, return_status=False, **params):
