@@ -59,6 +59,3 @@ __all__ = [
     "perplexity",
     "tree_perplexity",
 ]
-
-# Shared with other packages, but not public.
-_shared = (align_treebanks,)
