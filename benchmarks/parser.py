@@ -46,7 +46,9 @@ def make(name):
             random_state=0,
         ),
     }[name]()
-    return make_parser(learner, horizontal=1)
+    # Cross-validation on training trees, see docs/model_selection.rst.
+    memory = 1 if name == "PCFG" else 20
+    return make_parser(learner, horizontal=1, memory_min_count=memory)
 
 
 def measure(name, train_path, dev_path, pipe):
