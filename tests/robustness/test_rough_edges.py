@@ -1,4 +1,4 @@
-"""Parameters and data at the end of their range: an answer, or an error that says why."""
+"""Parameters and data at the end of their range: an answer, or a clear error."""
 
 import joblib
 import numpy as np
