@@ -112,16 +112,17 @@ def test_predictions_survive_the_death_of_a_worker(own_cluster, small_chunks):
 def test_a_search_survives_the_death_of_a_worker(own_cluster, small_chunks, after):
     # joblib keeps one copy of what it spreads by itself, arrays of rows among it, and
     # waits forever for a copy that died. Lists travel with each task.
-    folds = [(a.tolist(), b.tolist()) for a, b in KFold(3).split(np.zeros(len(TREES)))]
+    X = load_toy(200)
+    folds = [(a.tolist(), b.tolist()) for a, b in KFold(3).split(np.zeros(len(X)))]
     model = make_parser(EMLPCFG(2, max_iter=3, tol=None, random_state=0))
     search = GridSearchCV(model, {"learner__m": [1, 2]}, cv=folds)
     with joblib.parallel_config(backend="threading"):
-        expected = clone(search).fit(TREES)
+        expected = clone(search).fit(X)
     with (
-        joblib.parallel_config(backend="dask", scatter=[TREES]),
+        joblib.parallel_config(backend="dask", scatter=[X]),
         a_worker_dies(own_cluster, after),
     ):
-        found = clone(search).fit(TREES)
+        found = clone(search).fit(X)
     for i in range(3):
         name = f"split{i}_test_score"
         one, two = found.cv_results_[name], expected.cv_results_[name]
