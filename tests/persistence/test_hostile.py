@@ -292,6 +292,23 @@ def test_a_grammar_of_other_symbols_is_refused_before_it_parses(name, prune):
         model.predict(models.TEST)
 
 
+def test_arrays_of_a_grammar_cannot_be_set():
+    with pytest.raises(AttributeError):
+        models.GRAMMAR.arrays = models.GRAMMAR.arrays._replace(
+            rule_left=models.GRAMMAR.arrays.rule_left + 2**20
+        )
+
+
+def test_a_pickled_grammar_is_checked_like_one_of_a_file():
+    restore, parts = models.GRAMMAR.__reduce__()
+    assert restore(*parts) == models.GRAMMAR
+    for i in range(len(parts[2])):
+        damaged = list(parts[2])
+        damaged[i] = damaged[i][:-1] + 2**20
+        with pytest.raises(ValueError):
+            restore(*parts[:2], tuple(damaged), parts[3])
+
+
 @pytest.mark.parametrize("m", [-1, 10**6])
 def test_states_that_singular_vectors_do_not_have_are_refused(m):
     model = models.make("SpectralLPCFG")
