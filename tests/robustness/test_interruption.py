@@ -182,6 +182,7 @@ _ENDLESS = """
 import signal, sys, warnings
 signal.signal(signal.SIGINT, signal.default_int_handler)
 warnings.simplefilter("ignore")
+from sklearn.base import clone
 from lpcfg_sk import EMLPCFG, SpectralLPCFG, make_parser
 from lpcfg_sk.datasets import load_toy
 X = load_toy(80)
@@ -189,7 +190,7 @@ em = EMLPCFG(2, max_iter=2, tol=None, validation_fraction=None)
 parser = make_parser(em).fit(X)
 long = [X[0].words() * 12]
 def work():
-    make_parser(em).fit(X)
+    make_parser(clone(em)).fit(X)
     make_parser(SpectralLPCFG(2)).fit(X)
     parser.predict(X[:40])
     parser.predict(long)
