@@ -10,6 +10,7 @@ NEGRA); a replication whose corpus is absent says so and is passed over.
 
 import argparse
 import sys
+import time
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -64,6 +65,19 @@ def _draw(item, table, path):
     figure.savefig(path, dpi=120)
 
 
+def _show(table):
+    """Print a table, with what is the same in all rows below it."""
+    same = [c for c in table if len(table) > 1 and table[c].nunique(dropna=False) == 1]
+    with pd.option_context("display.width", 120, "display.max_colwidth", 60):
+        rows = table.drop(columns=same)
+        print(rows.to_string(index=False, na_rep="", float_format="%.4g"))
+    for column in same:
+        value = table[column].iloc[0]
+        if pd.notna(value):
+            text = f"{value:.4g}" if isinstance(value, float) else value
+            print(f"{column}: {text}")
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("ids", nargs="*", metavar="ID", help='ids, or "all"')
@@ -84,27 +98,30 @@ def main(argv=None):
     ids = sorted(REPLICATIONS) if "all" in args.ids else args.ids
     size = "quick" if args.quick else "full"
     options = {"treebank": args.treebank, "format": args.format, "data": args.data}
-    failed = []
+    # One setting for all: some figures are drawn from one table.
+    setting, results = Setting(size, **options), []
     for id in ids:
-        item, setting = REPLICATIONS[id], Setting(size, **options)
+        item, begin = REPLICATIONS[id], time.process_time()
+        setting.notes.clear()
         print(f"\n{id}: {item.title}")
         try:
             table, holds, warned = replicate(id, setting, args.out)
         except FileNotFoundError as error:
             print(f"passed over: {error}")
+            results.append((id, "passed over", 0.0))
             continue
-        with pd.option_context("display.width", 120, "display.max_colwidth", 60):
-            print(table.to_string(index=False, na_rep="", float_format="%.4g"))
+        _show(table)
         for note in setting.notes:
             print(note)
         for text, n in warned.items():
             print(f"warned {n} times of {text}")
-        print(f"{'holds' if holds else 'DOES NOT HOLD'}: {item.claim}", flush=True)
-        if not holds:
-            failed.append(id)
-    if failed:
-        print(f"\ndo not hold: {', '.join(failed)}", file=sys.stderr)
-    return len(failed)
+        result = "holds" if holds else "DOES NOT HOLD"
+        print(f"{result}: {item.claim}", flush=True)
+        results.append((id, result, time.process_time() - begin))
+    summary = pd.DataFrame(results, columns=["id", "claim", "CPU s"])
+    if len(summary) > 1:
+        print(f"\n{summary.round(1).to_string(index=False)}")
+    return int((summary["claim"] == "DOES NOT HOLD").sum())
 
 
 if __name__ == "__main__":

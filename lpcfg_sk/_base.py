@@ -1,6 +1,7 @@
 """Base of the learners of L-PCFGs: parsing, scoring and sampling."""
 
 import operator
+import sys
 import warnings
 from numbers import Integral, Real
 from weakref import WeakKeyDictionary
@@ -60,7 +61,7 @@ def belong_together(grammar, coarse):
 
 
 class ParserMixin(TreebankInputMixin):
-    """Methods of a parser with ``_parse(X)``, which returns trees and a report."""
+    """Methods of a parser whose ``_parse(X)`` returns trees and a report."""
 
     def predict(self, X, *, return_status=False):
         """Parse sentences.
@@ -71,13 +72,13 @@ class ParserMixin(TreebankInputMixin):
             Only the words are parsed; a token that is given with a tag keeps it, see
             "Given tags" in the user guide. Shards are parsed one after the other.
         return_status : bool, default=False
-            Whether to return what became of each row, too.
+            Whether to return the status of each row as well.
 
         Returns
         -------
         trees : Treebank
             One tree per row over the original tokens, not binarised. An empty row
-            stays empty. What other rows without a parse get is said by `on_failure`.
+            stays empty; `on_failure` decides about other rows without a parse.
         status : DataFrame, only if `return_status`
             One row per sentence with the columns ``status`` and ``reason``. The status
             is "parsed", "coarser" (the chart did not fit `max_memory`, so more of it
@@ -86,14 +87,13 @@ class ParserMixin(TreebankInputMixin):
         Warns
         -----
         ParseFailureWarning
-            If sentences did not get the tree asked for: once for all of them. Not with
-            `return_status`.
+            If sentences did not get the tree asked for; one warning for all of them,
+            and none with `return_status`.
 
         Notes
         -----
-        Marginals that only choose brackets ("mbr", "max-marginal") are computed in
-        single precision where no parameter is negative; ``marginals`` and
-        ``span_marginals`` compute in double precision.
+        "mbr" and "max-marginal" compute in single precision where no parameter is
+        negative, :meth:`marginals` and :meth:`span_marginals` in double precision.
         """
         trees, report = self._parse(X)
         if return_status:
@@ -111,15 +111,14 @@ class ParserMixin(TreebankInputMixin):
         y : Treebank or iterable of trees, default=None
             Gold trees. Rows without one are left out.
         sample_weight : array-like of float, shape (n_sentences,), default=None
-            How often each sentence counts.
+            Weights of the sentences.
 
         Returns
         -------
         f1 : float
-            Between 0 and 1, over all brackets but the root, as
-            :func:`~lpcfg_sk.metrics.f1_score` counts them. Sentences whose predicted
-            words differ from the gold ones count as wrong, whereas EVALB leaves them
-            out.
+            Between 0 and 1, see :func:`~lpcfg_sk.metrics.f1_score`. Sentences whose
+            predicted words differ from the gold ones count as wrong, whereas EVALB
+            leaves them out.
         """
         X = self._check_sentences(X)
         gold = X if y is None else check_treebank(y, estimator=self)
@@ -144,16 +143,6 @@ class ParserMixin(TreebankInputMixin):
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, gold)[rows]
         return X[rows], gold[rows], sample_weight
-
-    def _check_sentences(self, X, sharded=False):
-        check_is_fitted(self)
-        return check_treebank(X, estimator=self, allow_empty=True, sharded=sharded)
-
-    def _check_trees(self, X):
-        check_is_fitted(self)
-        return check_treebank(
-            X, estimator=self, parsed=True, binary=True, allow_empty=True
-        )
 
 
 class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
@@ -247,6 +236,11 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         self.coarse_ = coarse
         self.binarized_ = bool(treebank.binarized)
 
+    def _say(self, text):
+        """Report a step of a long computation on standard error."""
+        if self.verbose:
+            sys.stderr.write(f"{type(self).__name__}: {text}\n")
+
     # -- parsing ---------------------------------------------------------------
 
     def _parser(self):
@@ -298,8 +292,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
     def span_marginals(self, X, *, precise=True):
         """Posterior probabilities of brackets over the original labels.
 
-        Intermediate labels of the binarisation are left out, unary chains are split
-        into their labels.
+        Binarisation is undone: labels are those of the original nodes.
 
         Parameters
         ----------
@@ -349,14 +342,9 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
             One per sentence, with the columns label, start, end, marginal. Items with
             a posterior below ``prune * 1e-8`` under the plain PCFG are not listed.
 
-        Notes
-        -----
-        At the default `prune` the result is within 1e-6 of that of full charts on the
-        dev trees of WSJ; see "Pruning" in the user guide. ``prune=None`` is exact.
-
-        A sentence with a word that the grammar does not know has no tree here;
-        :meth:`predict`, :meth:`span_marginals` and :meth:`parse_kbest` treat such a
-        word as an open-class word instead.
+        See Also
+        --------
+        span_marginals : Says how exact they are, and what unknown words mean.
         """
         X = self._check_sentences(X)
         charts = self._precise_charts(self._parser(), X)
@@ -382,10 +370,9 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
 
         Notes
         -----
-        A word that the grammar does not know is treated as an open-class word, as in
-        :meth:`predict`, whereas :meth:`marginals` and :meth:`sentence_log_prob` give
-        its sentence no tree. The score then holds the weight of the open classes where
-        the probability of the word would be.
+        A word that the grammar does not know is treated as in :meth:`span_marginals`.
+        The score then holds the weight of the open classes where the probability of the
+        word would be.
         """
         if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
             raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
@@ -428,7 +415,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
 
         See Also
         --------
-        marginals : Says what pruning and unknown words mean here.
+        span_marginals : Says what pruning and unknown words mean here.
         """
         X = self._check_sentences(X)
         charts = self._precise_charts(self._parser(), X)
@@ -440,8 +427,8 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         With f the value that the grammar gives to a tree (or to a sentence) and p its
         probability under ``coarse_``, this is log((1 − w) max(f, 0) + w p), where w is
         `weight`. A value that is not positive, as spectral estimates have, thus counts
-        as zero, and the result is finite wherever the plain PCFG has a tree. Which rows
-        these are depends on the training trees and not on the number of states.
+        as zero, and the result is finite wherever the plain PCFG has a tree. Values of
+        a spectral grammar need not sum to one over all trees; neither do these.
 
         Parameters
         ----------
@@ -460,11 +447,6 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         See Also
         --------
         lpcfg_sk.metrics.log_likelihood_scorer : Its mean, to choose hyperparameters.
-
-        Notes
-        -----
-        The values of a spectral grammar need not sum to one over all trees, so neither
-        do those of the mixture.
         """
         if not isinstance(weight, Real) or not 0 < weight < 1:
             raise ValueError(f"weight must be a number between 0 and 1, got {weight!r}")
@@ -481,7 +463,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
                 f'method must be "score_samples" or "sentence_log_prob", got {method!r}'
             )
         with warnings.catch_warnings():
-            # The mixture is how values that are not positive are treated.
+            # The mixture takes care of values that are not positive.
             warnings.simplefilter("ignore", ParseFailureWarning)
             own = getattr(self, method)(X)
         mixed = np.logaddexp(np.log1p(-weight) + own, np.log(weight) + plain)

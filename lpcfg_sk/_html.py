@@ -11,7 +11,7 @@ def figures_html(title, figures, below=""):
     title : str
         Name of the object.
     figures : mapping of str to object
-        What is counted, and how many there are; whole numbers get commas.
+        Names and values; whole numbers are written with commas.
     below : str, default=""
         HTML that follows the table.
 

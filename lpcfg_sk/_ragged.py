@@ -1,8 +1,6 @@
-"""Ragged data in flat arrays: pieces one after the other, found by offsets or keys."""
+"""Ragged data: consecutive pieces of flat arrays, located by offsets or keys."""
 
 import numpy as np
-
-__all__ = ["find_keys", "offsets", "ragged_indices", "read_only"]
 
 
 def offsets(lengths):

@@ -4,8 +4,6 @@ import numpy as np
 from scipy.sparse.linalg import svds
 from sklearn.utils.extmath import randomized_svd
 
-__all__ = ["is_small", "leading_triplets"]
-
 #: Below this many multiplications a dense SVD is quicker than ARPACK.
 _DENSE_WORK = 2e7
 #: Enough for singular vectors that agree with those of ARPACK.

@@ -1,4 +1,4 @@
-"""Constraints of parameters, and what every fit does around its own work.
+"""Constraints of parameters, and the decorator of every fit.
 
 scikit-learn's parameter constraints live in a private module, which is imported here
 and nowhere else.
@@ -28,34 +28,34 @@ __all__ = [
     "validate_params",
 ]
 
-#: What `n_jobs` of an estimator may be; joblib has no zero jobs.
+#: Allowed values of `n_jobs`; joblib has no zero jobs.
 N_JOBS = [
     Interval(Integral, 1, None, closed="left"),
     Interval(Integral, None, -1, closed="right"),
     None,
 ]
 
-#: What `m`, the numbers of latent states, may be.
+#: Allowed values of `m`, the numbers of latent states.
 N_STATES = [Interval(Integral, 1, None, closed="left"), Mapping, callable]
 
 
 def fit_context(*, prefer_skip_nested_validation):
     """Check the parameters before a fit, and undo a fit that fails.
 
-    scikit-learn's decorator does the first. After an error or an interruption the
-    estimator is what it was before: fitted to the earlier data, or not fitted. An
+    scikit-learn's decorator checks them. After an error or an interruption the
+    estimator is in its earlier state: fitted to the earlier data, or not fitted. An
     interruption is always a ``KeyboardInterrupt``.
 
     Parameters
     ----------
     prefer_skip_nested_validation : bool
-        Whether estimators inside are taken as checked.
+        Whether the parameters of estimators inside are not checked again.
 
     Returns
     -------
     decorator : callable
-        For methods that fit. A class with ``_keeps_interrupted_model`` does the work
-        after a ``KeyboardInterrupt`` itself.
+        For methods that fit. A class with ``_keeps_interrupted_model`` handles a
+        ``KeyboardInterrupt`` itself.
     """
     check = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
 

@@ -7,7 +7,7 @@ import warnings
 import joblib
 import sklearn
 
-# Code that stands between a user and a warning.
+# Packages whose frames are passed over.
 _BETWEEN = tuple(
     os.path.dirname(path) + os.sep
     for path in (__file__, joblib.__file__, sklearn.__file__)
@@ -31,8 +31,8 @@ def warn_caller(message, category, *, once=False):
         Class of the warning.
     once : bool, default=False
         Whether each line of the user's program is warned only once per process.
-        Python's own filters cannot see to that in a search, because scikit-learn
-        resets them for every fold.
+        Python's own filters cannot do that in a search, because scikit-learn resets
+        them for every fold.
     """
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):

@@ -30,6 +30,14 @@ import pytest  # noqa: E402
 DATA = Path(os.environ.get("LPCFG_SK_DATA", ROOT.parent / "shared" / "data"))
 
 
+def pytest_report_header():
+    """Say at the start how long it takes."""
+    text = "lpcfg_sk: all tests take about five minutes on two cores"
+    if not Path(os.environ["NUMBA_CACHE_DIR"]).exists():
+        text += ", with compiling, which the next run need not do"
+    return text
+
+
 def _corpus(*parts):
     path = DATA.joinpath(*parts)
     if not path.exists():

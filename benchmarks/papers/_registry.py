@@ -211,6 +211,15 @@ def _report(line):
     sys.stderr.flush()
 
 
+def label_states(ax, m):
+    """Give numbers of states a logarithmic axis that says them."""
+    m = sorted({int(value) for value in m})
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(m, labels=m)
+    ax.minorticks_off()
+    ax.set_xlabel("states m")
+
+
 def cpu(call, *args, **options):
     """Return the result of a call and its CPU seconds."""
     begin = time.process_time()

@@ -42,6 +42,8 @@ def draw_tails(table, figure):
     axes = figure.subplots(1, len(table), squeeze=False)[0]
     for ax, (_, row) in zip(axes, table.iterrows(), strict=True):
         length = np.arange(1, 80)
+        frequency = table.attrs["frequency"][row["corpus"]]
+        ax.plot(frequency.index, frequency, ".", color="gray", label="corpus")
         ax.plot(length, row["c"] * row["ours"] ** length, label="ours")
         if row["paper"] > 0:
             ax.plot(length, row["paper c"] * row["paper"] ** length, ":", label="paper")
@@ -58,7 +60,7 @@ def draw_tails(table, figure):
 )
 def figure1(setting):
     """Fits f(l) = c α^l of the corpora that are here."""
-    rows, todo = [], []
+    rows, todo, frequency = [], [], {}
     if setting.size == "tiny":
         todo = [("English", "toy", load_toy(2000))]
     for corpus, language in CORPORA.items() if not todo else ():
@@ -74,6 +76,7 @@ def figure1(setting):
     )
     for language, corpus, trees in progress(todo, "corpora"):
         fit = tail_fit(trees)
+        frequency[corpus] = fit.points["frequency"]
         c, alpha, error = TAILS[language]
         rows.append(
             {
@@ -87,9 +90,11 @@ def figure1(setting):
                 "squared error": fit.squared_error,
             }
         )
-    return pd.DataFrame(rows).assign(
+    table = pd.DataFrame(rows).assign(
         differs="other treebanks; the paper prints c·l^α and means c·α^l"
     )
+    table.attrs["frequency"] = frequency
+    return table
 
 
 @replicates(
@@ -218,7 +223,7 @@ def table2(setting):
                 "K_n": boundedness(n, s=s, **constants).K,
                 "eps_tail": tightness(n, s=s, **constants).eps_tail,
                 "paper": "tightness improves, sample size degrades",
-                "ours": margin_sample_size(0.5, 0.05, s=s, **constants),
+                "ours": float(margin_sample_size(0.5, 0.05, s=s, **constants)),
             }
         )
     return pd.DataFrame(rows).assign(differs="the paper gives directions, no numbers")
@@ -227,7 +232,8 @@ def table2(setting):
 def draw_sizes(table, figure):
     ax = figure.subplots()
     for name, rows in table.groupby("theorem"):
-        ax.plot(rows["epsilon"], rows["ours"], marker="o", label=name)
+        label = f"theorem {name}: {'derivations' if name == '2' else 'strings'}"
+        ax.plot(rows["epsilon"], rows["ours"], marker="o", label=label)
     ax.set(xscale="log", yscale="log", xlabel="ε", ylabel="samples n")
     ax.legend()
 
@@ -254,7 +260,9 @@ def sample_sizes(setting):
         {
             "theorem": theorem,
             "epsilon": epsilon,
-            "ours": margin_sample_size(epsilon, 0.05, Lambda=Lambda, **constants),
+            "ours": float(
+                margin_sample_size(epsilon, 0.05, Lambda=Lambda, **constants)
+            ),
         }
         for theorem, Lambda in (("2", None), ("3", 1.2))
         for epsilon in (2.0, 1.0, 0.5, 0.25, 0.1)

@@ -10,7 +10,7 @@ from lpcfg_sk import EMLPCFG, PivotLPCFG, SpectralLPCFG, make_parser
 from lpcfg_sk.datasets import make_lpcfg, make_treebank
 from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM
 from lpcfg_sk.pivot import pivot_decomposition
-from papers._registry import cpu, progress, replicates
+from papers._registry import cpu, label_states, progress, replicates
 from papers.spectral import all_trees, described, values
 
 STATES = (8, 16, 24, 32)
@@ -24,21 +24,28 @@ F1_ITERATIONS = {"EM": (40, 30, 30, 20), "pivot+EM": (2, 6, 2, 2)}
 #: Matsuzaki, Miyao and Tsujii's EM: relative frequencies times random numbers, nothing
 #: shared between states, iterations by likelihood on held-out trees.
 MATSUZAKI = {"smoothing": 0.0}
+#: Figure 1 with the sums of section 6.2, whose maximisation the paper runs to its end.
+LITERAL = {"objective": "sum", "smoothing": 0.0}
 
 
-def parsers(m):
+def parsers(m, most):
+    """Learners of table 1; the concave maximisation takes `most` steps."""
     held_out = {"random_state": 0}
     return {
         "EM": EMLPCFG(m, **held_out),
         "EM, no smoothing": EMLPCFG(m, **MATSUZAKI, **held_out),
         "spectral": SpectralLPCFG(m),
         "pivot": PivotLPCFG(m),
+        "pivot, concave step to its end": PivotLPCFG(m, max_iter=most, **LITERAL),
         "pivot+EM": EMLPCFG(init=PivotLPCFG(m), max_iter=20, **held_out),
+        "pivot+1 EM": EMLPCFG(
+            init=PivotLPCFG(m), max_iter=1, tol=None, validation_fraction=None
+        ),
     }
 
 
 def of_paper(table, name, m):
-    name = name.removesuffix(", no smoothing")
+    name = name.split(",")[0]
     column = STATES.index(m) if m in STATES else None
     return np.nan if column is None or name not in table else table[name][column]
 
@@ -48,9 +55,10 @@ def draw_f1(table, figure):
     for name, rows in table.groupby("learner", sort=False):
         (line,) = ax.plot(rows["m"], rows["ours"], marker="o", label=name)
         if "," not in name:
-            ax.plot(rows["m"], rows["paper"], ls=":", color=line.get_color())
-    ax.set(xlabel="states m", ylabel="F1 (dotted: the paper)")
-    ax.legend()
+            ax.plot(rows["m"], rows["paper"], "x:", color=line.get_color())
+    label_states(ax, table["m"])
+    ax.set_ylabel("F1 (crosses: the paper)")
+    ax.legend(fontsize="small")
 
 
 def _f1_of(table, name):
@@ -71,8 +79,8 @@ def table1(setting):
     X = features.fit_transform(train)
     sentences = features[:2].transform(test)
     sizes = setting.pick([2], [8], [8, 16, 24, 32])
-    rows = []
-    todo = [(m, *item) for m in sizes for item in parsers(m).items()]
+    most, rows = setting.pick(20, 60, 500), []
+    todo = [(m, *item) for m in sizes for item in parsers(m, most).items()]
     for m, name, learner in progress(todo, "learners"):
         _, seconds = cpu(learner.fit, X)
         rows.append(
@@ -82,12 +90,13 @@ def table1(setting):
                 "paper": of_paper(F1, name, m),
                 "ours": 100 * learner.score(sentences, test),
                 "paper iterations": of_paper(F1_ITERATIONS, name, m),
-                "EM iterations": learner.n_iter_ if "EM" in name else np.nan,
+                "iterations": getattr(learner, "n_iter_", np.nan),
                 "CPU s": seconds,
             }
         )
     return pd.DataFrame(rows).assign(
-        differs=f"{where} in place of 39,832 trees; iterations by held-out trees"
+        differs=f"{where} in place of 39,832 trees; EM's iterations by held-out trees, "
+        f"those of pivot alone are concave steps, {most} at most"
     )
 
 
@@ -127,7 +136,7 @@ DIFFERS = {
     "EM": "NLTK's edition of Brown has 24,537 types",
     "pivot": "events of probability 0 are mixed with the unigram, not skipped",
     "pivot+EM": "as pivot; held-out text may choose 0 iterations, not the paper's 1",
-    "pivot, concave step to its end": "200 iterations, which overfit",
+    "pivot, concave step to its end": "until steps gain nothing (tol), which overfits",
     "pivot+1 EM": "5 concave steps and exactly one EM iteration",
 }
 
@@ -155,8 +164,9 @@ def draw_perplexity(table, figure):
     ax = figure.subplots()
     for name, rows in table.dropna(subset=["m"]).groupby("model", sort=False):
         (line,) = ax.plot(rows["m"], rows["ours"], marker="o", label=name)
-        ax.plot(rows["m"], rows["paper"], ls=":", color=line.get_color())
-    ax.set(xscale="log", xlabel="states m", ylabel="perplexity (dotted: the paper)")
+        ax.plot(rows["m"], rows["paper"], "x:", color=line.get_color())
+    label_states(ax, table["m"].dropna())
+    ax.set_ylabel("perplexity (crosses: the paper)")
     ax.legend(fontsize="small")
 
 
@@ -255,13 +265,17 @@ def _at(table, name, m):
 @replicates(
     "001-time",
     "Section 8: time of the pivot method against EM by size of the text, m=256",
-    claim="pivot takes at most 20 times as long as EM",
-    holds=lambda table: (table["ours"] < 20).all(),
+    claim="pivot gains on EM as the text grows, and takes less than 20 times as long",
+    holds=lambda table: table["ours"].iloc[-1] < min(20, table["ours"].iloc[0]),
 )
 def brown_time(setting):
     """By size of the text; the paper has 344 s against 107 s (8 iterations)."""
     train, _, _ = setting.brown()
-    m = setting.pick(4, 64, 256)
+    if setting.size == "tiny":
+        # Time depends on the number of different bigrams, of which toys have few.
+        words = np.random.default_rng(0).random((2000, 20)) ** 4 * 3000
+        train = words.astype(int).astype(str).tolist()
+    m = setting.pick(16, 64, 256)
     models = {
         "EM": {"init": "random", "max_iter": 8, "tol": 0.0},
         "pivot": {"init": "pivot", "max_iter": 0},
@@ -274,7 +288,7 @@ def brown_time(setting):
         for name, options in models.items():
             options = {**options, **MAXIMUM_LIKELIHOOD, "validation_fraction": None}
             model = AggregateMarkovLM(m if share else 2, random_state=0, **options)
-            seconds[f"{name} s"] = cpu(model.fit, part)[1]
+            seconds[f"{name} s"] = min(cpu(model.fit, part)[1] for _ in range(2))
         row = {"m": m, "sentences": len(part), **seconds}
         rows.append(row | {"ours": seconds["pivot s"] / seconds["EM s"]})
     return pd.DataFrame(rows[1:]).assign(
@@ -344,7 +358,7 @@ def theorem1(setting):
     holds=lambda table: (table["ours"] <= 1e-6).all(),
 )
 def theorem2(setting):
-    """Random separable matrices Q = Σ π(h) r(f | h) s(g | h)."""
+    """Random Q = Σ π(h) r(f | h) s(g | h), by figure 2 and by the remark on it."""
     rows = []
     for seed in progress(range(setting.pick(3, 10, 100)), "matrices"):
         rng = np.random.default_rng(seed)
@@ -358,10 +372,13 @@ def theorem2(setting):
         r, s = factors
         pi = rng.dirichlet(np.full(m, 5.0))
         Q = (r * pi) @ s.T
-        found = pivot_decomposition(Q, m, tol=1e-14, max_iter=10_000)
-        errors = [
-            np.abs((found.r * found.pi) @ found.s.T - Q).max(),
-            np.abs(np.sort(found.pi) - np.sort(pi)).max(),
-        ]
-        rows.append({"matrix": seed, "ours": max(errors)})
+        for columns in ("pivots", "likelihood"):
+            found = pivot_decomposition(
+                Q, m, columns=columns, tol=1e-14, max_iter=10_000
+            )
+            errors = [
+                np.abs((found.r * found.pi) @ found.s.T - Q).max(),
+                np.abs(np.sort(found.pi) - np.sort(pi)).max(),
+            ]
+            rows.append({"matrix": seed, "columns": columns, "ours": max(errors)})
     return pd.DataFrame(rows).assign(paper=0.0, differs="floating point")

@@ -16,11 +16,13 @@ from lpcfg_sk import (
 )
 from lpcfg_sk.bounds import (
     grammar_moments,
+    least_coefficient,
     spectral_ratio_sample_size,
     spectral_sample_size,
 )
 from lpcfg_sk.datasets import make_lpcfg, make_treebank
-from papers._registry import cpu, progress, replicates
+from lpcfg_sk.lpcfg import independent_children
+from papers._registry import cpu, label_states, progress, replicates
 
 #: The algorithm of figures 7 and 8, without what was added to it later.
 LITERAL = {
@@ -29,7 +31,35 @@ LITERAL = {
     "lexical_smoothing": None,
     "lexicon_alpha": 0.0,
 }
-TEMPLATES = {"inside__templates": ["rule", "word"], "outside__templates": ["rule"]}
+#: Templates by what they look at.
+INSIDE_GROUPS = {
+    "rules": ["rule", "word"],
+    "children": ["left", "right"],
+    "longer rules": ["rule+left", "rule+right"],
+    "heads": ["head"],
+    "widths": ["length"],
+}
+OUTSIDE_GROUPS = {
+    "rules": ["rule"],
+    "ancestors": ["parent", "grandparent"],
+    "longer rules": ["rule2", "rule3"],
+    "heads": ["head"],
+    "widths": ["left", "right"],
+}
+
+
+def templates(*, only=None, without=None):
+    """Templates of one group, or of all but one."""
+    parts = {"inside__templates": INSIDE_GROUPS, "outside__templates": OUTSIDE_GROUPS}
+    return {
+        name: [
+            template
+            for group, members in groups.items()
+            if only in (None, group) and group != without
+            for template in members
+        ]
+        for name, groups in parts.items()
+    }
 
 
 def known_grammar(seed=0):
@@ -54,8 +84,8 @@ def all_trees(grammar, n_words):
 
 
 def described(trees):
-    inside = InsideFeatures(TEMPLATES["inside__templates"])
-    outside = OutsideFeatures(TEMPLATES["outside__templates"])
+    inside = InsideFeatures(INSIDE_GROUPS["rules"])
+    outside = OutsideFeatures(OUTSIDE_GROUPS["rules"])
     return outside.fit_transform(inside.fit_transform(trees))
 
 
@@ -65,14 +95,21 @@ def values(grammar, trees):
 
 
 def draw_errors(table, figure):
-    ax = figure.subplots()
+    ax, beside = figure.subplots(1, 2)
     for name, rows in table.groupby("nodes"):
         ax.plot(rows["M"], rows["ours"], marker="o", label=f"nodes: {name}")
     first = table.iloc[0]
     M = np.sort(table["M"].unique())
     ax.plot(M, first["ours"] * np.sqrt(first["M"] / M), "k:", label="M^(-1/2)")
     ax.set(xscale="log", yscale="log", xlabel="trees M", ylabel="Σ |p̂ − p|")
+    ax.minorticks_off()
     ax.legend()
+    rows = table[table["nodes"] == "all"]
+    for column, label in (("M", "needed"), ("M of the bound", "that the bound asks")):
+        beside.plot(rows["ours"], rows[column], marker="o", label=f"trees {label}")
+    beside.set(xscale="log", yscale="log", xlabel="Σ |p̂ − p|, all nodes")
+    beside.minorticks_off()
+    beside.legend()
 
 
 def _falls(table):
@@ -181,22 +218,33 @@ def example_trees(setting):
     holds=lambda table: (table["ours"] <= 1e-10).all(),
 )
 def theorem6(setting):
-    """A finite grammar, every tree of it weighted by its probability."""
+    """A finite grammar and its model of remark 2, trees weighted by probability."""
     binary = {"S": [("N", "V"), ("N", "P"), ("P", "N")], "P": [("V", "N")]}
     lexical = {"N": ["a", "b", "c"], "V": ["v", "w", "x"]}
     m = {"S": 1, "P": 1, "N": 2, "V": 2}
     rows = []
     for seed in progress(range(setting.pick(2, 5, 20)), "grammars"):
-        grammar = random_parameters(binary, lexical, m, seed)
-        trees = Treebank([*all_trees(grammar, 2), *all_trees(grammar, 3)])
-        p = values(grammar, trees)
-        learner = SpectralLPCFG(2, **LITERAL).fit(described(trees), sample_weight=p)
-        error = np.abs(values(learner.grammar_, trees) - p).sum()
-        rows.append({"grammar": seed, "trees": len(trees), "ours": error})
+        dependent = random_parameters(binary, lexical, m, seed)
+        trees = Treebank([*all_trees(dependent, 2), *all_trees(dependent, 3)])
+        for children, grammar in (
+            ("dependent", dependent),
+            ("independent", independent_children(dependent)),
+        ):
+            p = values(grammar, trees)
+            learner = SpectralLPCFG(2, **LITERAL).fit(described(trees), sample_weight=p)
+            error = np.abs(values(learner.grammar_, trees) - p).sum()
+            row = {"grammar": seed, "states of children": children}
+            rows.append(row | {"trees": len(trees), "ours": error})
     return pd.DataFrame(rows).assign(paper=0.0, differs="floating point")
 
 
-NODES = ("all", "one", "one-by-size")
+#: Which nodes give the samples, and whether figures 7 and 8 have samples of their own.
+NODES = {
+    "all": {},
+    "all, split": {"split_samples": True},
+    "one": {"node_sampling": "one"},
+    "one-by-size": {"node_sampling": "one-by-size"},
+}
 
 
 @replicates(
@@ -207,7 +255,7 @@ NODES = ("all", "one", "one-by-size")
     draw=draw_errors,
 )
 def theorem8(setting):
-    """Σ |p̂(t) − p(t)| over all trees with 3 words: all nodes, one, one by size."""
+    """Σ |p̂(t) − p(t)| over all trees with 3 words, by the nodes that are used."""
     grammar = known_grammar()
     trees = all_trees(grammar, 3)
     p = values(grammar, trees)
@@ -215,7 +263,8 @@ def theorem8(setting):
     constants = {
         "sigma": min(x.sigma for x in moments),
         "xi": min(x.xi for x in moments),
-        "gamma": min(x.gamma.min() for x in moments),
+        # The theorem's γ is a probability of rules, not that of states.
+        "gamma": min(tensor.min() for tensor in grammar.binary.values()),
     }
     sizes = setting.pick(
         [300, 3000], [10**3, 10**4, 10**5], [10**3, 10**4, 10**5, 10**6]
@@ -225,7 +274,7 @@ def theorem8(setting):
         errors = []
         for seed in range(setting.pick(2, 4, 8)):
             X = described(make_treebank(grammar, M, random_state=seed))
-            learner = SpectralLPCFG(2, node_sampling=nodes, random_state=0, **LITERAL)
+            learner = SpectralLPCFG(2, random_state=0, **NODES[nodes], **LITERAL)
             learner.fit(X)
             errors.append(np.abs(values(learner.grammar_, trees) - p).sum())
         error = np.median(errors)
@@ -233,7 +282,7 @@ def theorem8(setting):
             min(error, 2.0), 0.05, N=2, m=2, n=4, n_nonterminals=4, **constants
         )
         row = {"M": M, "nodes": nodes, "paper": np.nan, "ours": error}
-        rows.append(row | {"M of the bound": max(needed.values())})
+        rows.append(row | {"M of the bound": float(max(needed.values()))})
     return pd.DataFrame(rows).assign(
         differs="the paper has no figure; σ, ξ and γ of the bound are exact; one node "
         "per tree is biased unless weighted by the size of its tree"
@@ -298,7 +347,8 @@ def draw_time(table, figure):
     ax = figure.subplots()
     for column in ("EM s", "spectral s"):
         ax.plot(table["m"], table[column], marker="o", label=column)
-    ax.set(xscale="log", yscale="log", xlabel="states m", ylabel="CPU seconds")
+    label_states(ax, table["m"])
+    ax.set(yscale="log", ylabel="CPU seconds")
     ax.legend()
 
 
@@ -344,7 +394,8 @@ def draw_scaling(table, figure):
     ax = figure.subplots()
     for M, rows in table.groupby("M"):
         ax.plot(rows["m"], rows["CPU s"], marker="o", label=f"{M} trees")
-    ax.set(xscale="log", yscale="log", xlabel="states m", ylabel="CPU seconds")
+    label_states(ax, table["m"])
+    ax.set(yscale="log", ylabel="CPU seconds")
     ax.legend()
 
 
@@ -387,7 +438,8 @@ ABLATIONS = {
         "learner__smoothing": None,
         "learner__lexical_smoothing": None,
     },
-    "rules and words as features": TEMPLATES,
+    "only rules": templates(only="rules"),
+    **{f"no {x}": templates(without=x) for x in list(OUTSIDE_GROUPS)[1:]},
 }
 
 
@@ -422,8 +474,17 @@ def ablation(setting):
         f1 = 100 * parser.set_params(**options).fit(train).score(test)
         rows.append({"trees": where, "setting": name, "ours": f1})
     return pd.DataFrame(rows).assign(
-        paper=np.nan, differs="the paper does not take its learner apart"
+        paper=np.nan, differs="none of the five papers has such figures"
     )
+
+
+def draw_ratios(table, figure):
+    ax = figure.subplots()
+    for n, rows in table[table["of"] == "marginals"].groupby("size"):
+        label = f"sentences of {n} words, trees of {2 * n - 1} rules"
+        ax.plot(rows["epsilon"], rows["ours"], marker="o", label=label)
+    ax.set(xscale="log", yscale="log", xlabel="ε", ylabel="samples M of a nonterminal")
+    ax.legend()
 
 
 @replicates(
@@ -433,10 +494,17 @@ def ablation(setting):
     holds=lambda t: all(
         rows["ours"].is_monotonic_increasing for _, rows in t.groupby(["epsilon", "of"])
     ),
+    draw=draw_ratios,
 )
 def ratio_sample_sizes(setting):
-    """Samples by ε and by number of rules of the tree, for given Λ, R and σ."""
-    constants = {"m": 2, "R": 20, "Lambda": 0.01, "sigma": 0.3}
+    """Samples by ε and by number of rules, for the exact Λ, R and σ of a grammar."""
+    grammar = known_grammar()
+    constants = {
+        "m": 2,
+        "R": len(grammar.binary) + len(grammar.lexical),
+        "Lambda": least_coefficient(grammar),
+        "sigma": min(x.sigma for x in grammar_moments(grammar).values()),
+    }
     sizes = {"N": (3, 9, 39), "n_words": (2, 5, 20)}
     todo = [(of, size) for of, values in sizes.items() for size in values]
     rows = [
@@ -444,10 +512,14 @@ def ratio_sample_sizes(setting):
             "of": {"N": "trees", "n_words": "marginals"}[of],
             "size": size,
             "epsilon": epsilon,
-            "ours": spectral_ratio_sample_size(
-                epsilon, 0.05, **{of: size}, **constants
+            **constants,
+            "ours": float(
+                spectral_ratio_sample_size(epsilon, 0.05, **{of: size}, **constants)
             ),
         }
         for epsilon, (of, size) in product((0.5, 0.1, 0.01), todo)
     ]
-    return pd.DataFrame(rows).assign(paper=np.nan, differs="no numbers in the paper")
+    return pd.DataFrame(rows).assign(
+        paper=np.nan,
+        differs="no numbers in the paper; (Σ^a)⁻¹ is diagonal, and left out of Λ",
+    )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import REASSOC
+from lpcfg_sk._kernels._shared import KERNEL, REASSOC
 
 
 class SparseRows(NamedTuple):
@@ -32,7 +32,7 @@ class SparseRows(NamedTuple):
     data: np.ndarray
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def posterior_rows(rows, left, right, scaled, ratio, out):
     """Distribute the counts of some rows over the states.
 
@@ -93,7 +93,7 @@ def posterior_rows(rows, left, right, scaled, ratio, out):
     return log_likelihood, impossible
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def posterior_columns(columns, ratio, left, right, out):
     """Expected counts of some columns, from the ratios of ``posterior_rows``.
 
@@ -128,7 +128,7 @@ def posterior_columns(columns, ratio, left, right, out):
             total[h] *= b[h]
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def pair_probabilities(rows, columns, left, right, out):
     """Compute ``out[k] = left[rows[k]] . right[columns[k]]``.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import HELPER, longest
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, longest
 
 STATUS, LENGTH, MATCHED, GOLD, TEST, CROSSING, WORDS, CORRECT_TAGS = range(8)
 N_COUNTS = 8
@@ -62,6 +62,16 @@ class _Scratch(NamedTuple):
     hits: np.ndarray  # (2, n_nodes), state of each gold and each test bracket
     left: np.ndarray  # (n_leaves + 1,), begin and end of the innermost gold bracket
     right: np.ndarray  # around each boundary between words
+
+
+@njit(**HELPER)
+def _keep_words(flags, copies):
+    """Keep each word that is not to be deleted once, and return how many they are."""
+    n_kept = 0
+    for i in range(flags.size):
+        copies[i] = (flags[i] & DELETE) == 0
+        n_kept += copies[i]
+    return n_kept
 
 
 @njit(**HELPER)
@@ -197,7 +207,7 @@ def _same_words(gold, test, n, equal_words):
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _match(gold, n_gold, test, n_test, equal, scratch):
     """Pair brackets of equal spans and labels, each with the first free partner.
 
@@ -338,6 +348,7 @@ def _correct_tags(gold, test, n, equal):
 
 @njit(**HELPER)
 def _empty_layout(n_leaves, n_nodes):
+    """Return work space for trees of at most so many words and nodes."""
     return _Layout(
         np.empty(n_leaves, np.int64),
         np.empty(n_leaves + 1, np.int64),
@@ -347,7 +358,7 @@ def _empty_layout(n_leaves, n_nodes):
     )
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def compare_brackets(gold, test, equal_labels, equal_words):
     """Compare the trees of two treebanks pair by pair, as EVALB does.
 
@@ -389,12 +400,8 @@ def compare_brackets(gold, test, equal_labels, equal_words):
     for t in range(n):
         gold_flags = gold.flags[gold.leaf_offsets[t] : gold.leaf_offsets[t + 1]]
         test_flags = test.flags[test.leaf_offsets[t] : test.leaf_offsets[t + 1]]
-        for i in range(gold_flags.size):
-            gold_layout.copies[i] = (gold_flags[i] & DELETE) == 0
-        for i in range(test_flags.size):
-            test_layout.copies[i] = (test_flags[i] & DELETE) == 0
-        n_gold_words = gold_layout.copies[: gold_flags.size].sum()
-        n_test_words = test_layout.copies[: test_flags.size].sum()
+        n_gold_words = _keep_words(gold_flags, gold_layout.copies)
+        n_test_words = _keep_words(test_flags, test_layout.copies)
 
         status = VALID
         if n_test_words == 0:
@@ -416,7 +423,9 @@ def compare_brackets(gold, test, equal_labels, equal_words):
 
         n_gold = _collect(gold, t, gold_layout)
         n_test = _collect(test, t, test_layout)
-        hits[:, : max(n_gold, n_test)] = UNMATCHED
+        for k in range(max(n_gold, n_test)):
+            hits[0, k] = UNMATCHED
+            hits[1, k] = UNMATCHED
         counts[t, STATUS] = status
         counts[t, LENGTH] = 0
         for i in range(gold_flags.size):

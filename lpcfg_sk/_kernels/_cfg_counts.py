@@ -7,7 +7,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._cfg_inside import cfg_inside, unsigned
 from lpcfg_sk._kernels._chart_spans import span_index
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 
 
 class OutsideChart(NamedTuple):
@@ -25,7 +25,7 @@ class OutsideChart(NamedTuple):
     item_values: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def cfg_expected_counts(
     words,
     offsets,
@@ -85,7 +85,7 @@ def cfg_expected_counts(
     return len(offsets) - 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def cfg_inside_outside(
     words,
     tables,
@@ -146,7 +146,7 @@ def cfg_inside_outside(
     return True, np.log(probability) + chart.exponent[root] * np.log(2.0)
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def _outside(words, tables, weights, chart, outside, counts, posterior):
     """Outside values from the whole string to its words, and expected counts.
 
@@ -361,7 +361,7 @@ class TreeColumns(NamedTuple):
     token_offsets: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def cfg_rules_of_trees(trees, tables, rule, root_rule):
     """Find the rule at each node of each tree.
 

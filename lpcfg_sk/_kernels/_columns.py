@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from lpcfg_sk._kernels._shared import KERNEL
+
 
 class NodeColumns(NamedTuple):
     """Nodes of all trees, in preorder.
@@ -53,7 +55,7 @@ class Columns(NamedTuple):
     token_offsets: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def drop_traces(columns, trees, trace, pruned):
     """Remove the leaves labelled ``trace`` and the nodes that become empty.
 
@@ -127,8 +129,8 @@ def drop_traces(columns, trees, trace, pruned):
             pruned.parent[node + n_kept] = new_parent
             pruned.start[node + n_kept] = begin
             pruned.stop[node + n_kept] = end
+            pruned.size[node + n_kept] = 1
             n_kept += 1
-        pruned.size[node : node + n_kept] = 1
         for i in range(n_kept - 1, 0, -1):
             pruned.size[node + pruned.parent[node + i]] += pruned.size[node + i]
         node += n_kept
@@ -160,7 +162,7 @@ class HeadRules(NamedTuple):
     rank: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def find_heads(nodes, rules):
     """Find the head child and the head word of every node, in one bottom-up sweep.
 
@@ -218,7 +220,7 @@ def find_heads(nodes, rules):
     return head, token
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def first_other_head(up, head):
     """First ancestor's head that differs from a node's own.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._em_batches import add_product, multiply_rows
-from lpcfg_sk._kernels._shared import HELPER, REASSOC, rescale
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, REASSOC, rescale
 
 #: Values of the largest matrix of a batch, which should stay in the second cache.
 _SLAB = 16384
@@ -37,7 +37,19 @@ def _pairs(x, y, n, n_left, n_right, out):
 
 @njit(**HELPER, fastmath=REASSOC)
 def _split_down(mixed, x, y, n_left, n_right, out_left, out_right):
-    """Multiply a flat matrix by the sibling's inside vector, from both sides."""
+    """Multiply a flat matrix by the sibling's inside vector, from both sides.
+
+    Parameters
+    ----------
+    mixed : ndarray of float64
+        The matrix, with `n_left` rows of length `n_right`.
+    x, y : ndarray of float64
+        Inside vectors of the left and the right child.
+    n_left, n_right : int
+        Numbers of states of the children.
+    out_left, out_right : ndarray of float64
+        Outside vectors of the children; written.
+    """
     for k in range(n_right):
         out_right[k] = 0.0
     j = 0
@@ -67,7 +79,7 @@ def _split_down(mixed, x, y, n_left, n_right, out_left, out_right):
         j += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _step(n_pairs):
     """Return how many nodes of a batch are computed at once."""
     return min(max(_SLAB // n_pairs, 1), _NODES)
@@ -214,7 +226,7 @@ def count_pass(batches, layout, factor, inside, outside, out):
             add_product(weights, pairs, m, n, n_pairs, target)
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def expected_counts(batches, layout, parameters, counts):
     """Expected counts of all rules in the trees of a chunk.
 
@@ -294,7 +306,7 @@ def expected_counts(batches, layout, parameters, counts):
     return log_value, lost
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def complete_counts(layout, binary, counts, totals):
     """Multiply by the parameters (if any) and add up the counts of each state.
 
@@ -325,7 +337,6 @@ def complete_counts(layout, binary, counts, totals):
             state[h] += total
 
 
-@njit(nogil=True, cache=True)
 def normalize_rules(layout, totals, smoothing, pooling, rare, counts):
     """Smooth the counts of each rule, and divide by those of its states, in place.
 
@@ -346,6 +357,33 @@ def normalize_rules(layout, totals, smoothing, pooling, rare, counts):
     counts : ndarray of float64
         Counts of the binary rules; changed in place.
     """
+    # Two kernels, because a grammar that is not smoothed need not wait for the
+    # compilation of the larger one.
+    if smoothing > 0.0:
+        _smooth_rules(layout, totals, smoothing, pooling, rare, counts)
+    else:
+        _scale_rows(layout, totals, counts)
+
+
+@njit(**KERNEL)
+def _scale_rows(layout, totals, values):
+    """Multiply the row of each state by the reciprocal of its total, in place."""
+    shapes, rule_offset = layout.shapes, layout.rule_offset
+    state_offset, rule_parent = layout.state_offset, layout.rule_parent
+    for r in range(len(rule_parent)):
+        n_pairs = shapes[r, 1] * shapes[r, 2]
+        first = state_offset[rule_parent[r]]
+        for h in range(shapes[r, 0]):
+            if totals[first + h] > 0.0:
+                keep = 1.0 / totals[first + h]
+                begin = rule_offset[r] + h * n_pairs
+                for i in range(begin, begin + n_pairs):
+                    values[i] *= keep
+
+
+@njit(**KERNEL)
+def _smooth_rules(layout, totals, smoothing, pooling, rare, counts):
+    """Smooth and divide the counts; arguments as of :func:`normalize_rules`."""
     shapes, rule_offset = layout.shapes, layout.rule_offset
     state_offset, rule_parent = layout.state_offset, layout.rule_parent
     before = np.zeros(len(totals))
@@ -364,19 +402,20 @@ def normalize_rules(layout, totals, smoothing, pooling, rare, counts):
         a, b, c = rule_parent[r], rule_left[r], rule_right[r]
         state = totals[state_offset[a] : state_offset[a + 1]]
         total = 0.0
-        if smoothing > 0.0:
-            by_state[:] = 0.0
-            by_left[:] = 0.0
-            by_right[:] = 0.0
-            for h in range(m):
-                for j in range(n_left):
-                    of_row = 0.0
-                    for k in range(n_right):
-                        of_row += cube[h, j, k]
-                        by_right[k] += cube[h, j, k]
-                    by_left[j] += of_row
-                    by_state[h] += of_row
-                total += by_state[h]
+        for j in range(n_left):
+            by_left[j] = 0.0
+        for k in range(n_right):
+            by_right[k] = 0.0
+        for h in range(m):
+            by_state[h] = 0.0
+            for j in range(n_left):
+                of_row = 0.0
+                for k in range(n_right):
+                    of_row += cube[h, j, k]
+                    by_right[k] += cube[h, j, k]
+                by_left[j] += of_row
+                by_state[h] += of_row
+            total += by_state[h]
         part = smoothing
         if total > 0.0:
             part *= (total + rare) / (total + smoothing * rare)
@@ -404,13 +443,12 @@ def normalize_rules(layout, totals, smoothing, pooling, rare, counts):
                 product = weight * by_left[j]
                 for k in range(n_right):
                     cube[h, j, k] = keep * cube[h, j, k] + product * by_right[k]
-    if smoothing > 0.0:
-        for h in range(len(totals)):
-            after[h] = after[h] / before[h] if before[h] > 0.0 else np.inf
-        divide_rows(layout, after, counts)
+    for h in range(len(totals)):
+        after[h] = after[h] / before[h] if before[h] > 0.0 else np.inf
+    divide_rows(layout, after, counts)
 
 
-@njit(nogil=True, cache=True)
+@njit(**HELPER)
 def _pool(marginal, general, total, pooling):
     """Divide by the total, and mix with the general distribution, in place."""
     whole = 0.0
@@ -422,7 +460,7 @@ def _pool(marginal, general, total, pooling):
         )
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def divide_rows(layout, totals, values):
     """Divide the row of each state by its total, in place; 0/0 stays 0."""
     shapes, rule_offset = layout.shapes, layout.rule_offset

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_inside import child_sizes, edge_factor
-from lpcfg_sk._kernels._shared import HELPER, REASSOC
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, REASSOC
 
 
 class Batches(NamedTuple):
@@ -59,7 +59,7 @@ class Batches(NamedTuple):
     top: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def schedule(node_offsets, size, parent, rule, n_rules):
     """Order the nodes of a chunk bottom-up, in batches of one rule.
 
@@ -139,7 +139,7 @@ def schedule(node_offsets, size, parent, rule, n_rules):
     return order, bounds[: n_batches + 1].copy()
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def multiply_rows(x, y, n_x, n_y, length, out):
     """Compute ``out[b, h] = Σ_p x[b, p] y[h, p]``.
 
@@ -265,7 +265,7 @@ def _add_to_one(weights, x, o, n_x, length, out):
         s += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def add_product(weights, x, n_out, n_x, length, out):
     """Add ``out[o, p] += Σ_s weights[o, s] x[s, p]``.
 
@@ -292,7 +292,7 @@ def _add_scaled_outer(total, left, right, factor):
             row[k] += x * right[k]
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def add_rule_counts(forest, tensors, alpha, beta, factor, counts):
     """Add β ⊗ Σ α_left ⊗ α_right of every application of a rule.
 

@@ -12,6 +12,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._shared import (
     HELPER,
+    KERNEL,
     REASSOC,
     lengthened,
     longest,
@@ -64,7 +65,7 @@ class TreeModel(NamedTuple):
     root: np.ndarray
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def contract(tensor, left, right, pairs, out):
     """Compute ``out[h] = Σ_jk tensor[h, j, k] left[j] right[k]``.
 
@@ -93,7 +94,7 @@ def contract(tensor, left, right, pairs, out):
         out[h] = total
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def contract_down(tensor, above, left, right, pairs, out_left, out_right):
     """Compute the outside vectors of both children.
 
@@ -168,7 +169,7 @@ def _inside_tree(trees, t, model, pairs, inside):
     return log_scale
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def tree_values(begin, end, trees, model):
     """Sign and log |value| of the trees begin..end-1 (figure 4).
 
@@ -207,7 +208,7 @@ def tree_values(begin, end, trees, model):
     return signs, logs
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def tree_posteriors(begin, end, trees, model):
     """Posterior of the latent states of each node of the trees begin..end-1.
 
@@ -335,7 +336,7 @@ def _draw(cumulative, u):
     return i
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def draw_trees(n, rng, max_nodes, tables):
     """Draw n trees, node by node in preorder.
 

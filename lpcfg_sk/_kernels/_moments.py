@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 
 #: Nodes whose products are formed before one matrix product takes them all.
 _BLOCK = 256
@@ -65,7 +65,7 @@ class RuleMeans(NamedTuple):
     right: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def active_columns(indptr, indices, rows, n_columns):
     """Columns with an entry in the given rows of a CSR matrix.
 
@@ -84,13 +84,22 @@ def active_columns(indptr, indices, rows, n_columns):
         The columns, increasing.
     """
     seen = np.zeros(n_columns, dtype=np.bool_)
+    n_seen = 0
     for i in rows:
         for e in range(indptr[i], indptr[i + 1]):
-            seen[indices[e]] = True
-    return np.flatnonzero(seen)
+            if not seen[indices[e]]:
+                seen[indices[e]] = True
+                n_seen += 1
+    columns = np.empty(n_seen, dtype=np.int64)
+    at = 0
+    for j in range(n_columns):
+        if seen[j]:
+            columns[at] = j
+            at += 1
+    return columns
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def local_rows(indptr, indices, data, rows, number):
     """Rows of a CSR matrix with columns renumbered.
 
@@ -126,7 +135,7 @@ def local_rows(indptr, indices, data, rows, number):
     return local_indptr, local_indices[:at], local_data[:at]
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def project_rows(indptr, indices, data, rows, number, weights, out):
     """Multiply rows of a CSR matrix with a dense matrix, into rows of `out`.
 
@@ -168,7 +177,7 @@ def _add_dot(left, right, buffer, out):
             out[i, j] += product[i, j]
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def rule_sums(begin, end, nodes, inside, outside, shapes, sums):
     """Sums of products of projected vectors over the nodes of each rule.
 
@@ -217,9 +226,10 @@ def rule_sums(begin, end, nodes, inside, outside, shapes, sums):
         sum_yx = second[at2 : at2 + mb * mc].reshape(mb, mc)
         at2 += mb * mc
         sum_zyx = third[at3 : at3 + ma * mb * mc].reshape(ma, mb * mc)
-        at3 += ma * mb * mc
         if rule_start[r] == rule_start[r + 1]:
-            sum_zyx[:] = 0.0
+            for i in range(at3, at3 + ma * mb * mc):
+                third[i] = 0.0
+        at3 += ma * mb * mc
         for low in range(rule_start[r], rule_start[r + 1], _BLOCK):
             n = min(_BLOCK, rule_start[r + 1] - low)
             # Transposed where they are left factors, so that products are of
@@ -256,7 +266,7 @@ def rule_sums(begin, end, nodes, inside, outside, shapes, sums):
             _add_dot(u, x, product_buffer, sum_yx)
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def leaf_sums(entry, weight, outside, lex_label, n_states, lex_offset, out):
     """Sum the outside vectors over the leaves of each lexical rule.
 
@@ -286,7 +296,7 @@ def leaf_sums(entry, weight, outside, lex_label, n_states, lex_offset, out):
                 target[h] += weight[i] * row[h]
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def smooth_rules(count, strength, shapes, means, sums, divisor):
     """Turn sums over the nodes of rules into smoothed tensors, in place.
 
@@ -328,7 +338,8 @@ def smooth_rules(count, strength, shapes, means, sums, divisor):
         at3 += ma * mb * mc
         n = count[r]
         if n <= 0.0:
-            tensor[:] = 0.0
+            for i in range(len(tensor)):
+                tensor[i] = 0.0
             continue
         own = np.sqrt(n) / (strength + np.sqrt(n))
         per_node = 1.0 / n

@@ -21,7 +21,7 @@ from lpcfg_sk._kernels._scanner import (
     line_end,
     record_fault,
 )
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 from lpcfg_sk._kernels._text import intern, invalid_byte, is_space
 
 #: Codes of faults that occur in this format only.
@@ -109,6 +109,7 @@ class ScanOutput(NamedTuple):
 
 @njit(**HELPER)
 def _next_field(text, position, stop):
+    """Return where the next field of a line begins and ends."""
     while position < stop and is_space(text[position]):
         position += 1
     head = position
@@ -119,6 +120,7 @@ def _next_field(text, position, stop):
 
 @njit(**HELPER)
 def _keyword(text, head, tail):
+    """Return the code of the keyword that a field is, or that of any other field."""
     length = tail - head
     if length < 4 or text[head] != _HASH:
         return _OTHER
@@ -135,6 +137,7 @@ def _keyword(text, head, tail):
 
 @njit(**HELPER)
 def _is_number(text, head, tail):
+    """Return whether a field consists of digits."""
     if head == tail:
         return False
     digits = head
@@ -337,7 +340,7 @@ def _write_tree(scratch, n_rows, settings, columns, edge, node, word):
     return 0, 0, n_nodes, n_words
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def scan_negra(text, final, settings, symbols, scratch, state, output):
     """Scan the complete sentences of a text into columns.
 

@@ -7,13 +7,13 @@ sides at once; the mixture weights of a rule's latent states (step 2) by EM.
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import REASSOC
+from lpcfg_sk._kernels._shared import KERNEL, REASSOC
 
 # Events whose products of child vectors are held at once.
 _BLOCK = 64
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def _start(G, b, x, gradient):
     """Put all weight on the best vertex, and return it.
 
@@ -38,7 +38,7 @@ def _start(G, b, x, gradient):
     return best
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def frank_wolfe(G, B, tol, max_iter, out):
     """Frank-Wolfe with exact line search for each row of B, from the best vertex.
 
@@ -94,7 +94,7 @@ def frank_wolfe(G, B, tol, max_iter, out):
     return worst
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def pairwise(G, B, tol, max_iter, out):
     """Pairwise (SMO) steps with second-order choice of the pair for each row of B.
 
@@ -176,7 +176,7 @@ def pairwise(G, B, tol, max_iter, out):
     return worst
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def rule_gradient(outside, left, right, weight, t, gradient):
     """Gradient of sum_n w_n log sum_h t[h1, h2, h3] s_n[h1] r_n[h2] r'_n[h3].
 
@@ -238,7 +238,7 @@ def rule_gradient(outside, left, right, weight, t, gradient):
     return value, mass
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def _is_blocked(outside, left, right, weight, t):
     """Tell whether an event has probability 0 under t, but not under every t.
 
@@ -264,7 +264,7 @@ def _is_blocked(outside, left, right, weight, t):
     return False
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def rule_mixture(outside, left, right, weight, start, tol, max_iter):
     """Maximise the concave objective of `rule_gradient` over distributions t, by EM.
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import REASSOC
+from lpcfg_sk._kernels._shared import KERNEL, REASSOC
 
 # Features of right children whose products with t are held at once.
 _BLOCK = 128
@@ -29,15 +29,16 @@ class FeatureRows(NamedTuple):
     vectors: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def _largest(vector):
+    """Return the largest value of a vector."""
     value = vector[0]
     for h in range(1, vector.size):
         value = max(value, vector[h])
     return value
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def feature_gradient(outside, left, right, weight, t, gradient):
     """Gradient of sum_n w_n sum_ijk log sum_h t[h1, h2, h3] s_i[h1] r_j[h2] r'_k[h3].
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._columns import Columns
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 from lpcfg_sk._kernels._text import hash_step, intern_hashed, invalid_byte, is_space
 
 #: Indices into the report of a scan.
@@ -82,7 +82,7 @@ class ScanOutput(NamedTuple):
     report: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def count_marks(text):
     """Count opening brackets and tokens, which bound the output of a scan."""
     n_open = 0
@@ -97,7 +97,7 @@ def count_marks(text):
     return n_open, n_tokens
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def unmatched_brackets(text, begin):
     """Return the positions of opening brackets that are never closed, ascending."""
     count = 0
@@ -142,6 +142,7 @@ def _next_tree_line(text, position, margin):
 
 @njit(**HELPER)
 def _starts_with(text, position, prefix):
+    """Return whether a prefix that is not empty stands at a position."""
     if prefix.size == 0 or position + prefix.size > text.size:
         return False
     same = 0
@@ -154,10 +155,10 @@ def _starts_with(text, position, prefix):
 def _token(text, position, multiplier):
     """Return the end of a token, its hash, and its first invalid byte or -1."""
     begin = position
-    key = 0
+    key = np.int64(0)
     odd = False
     while position < text.size:
-        byte = int(text[position])
+        byte = np.int64(text[position])
         if byte <= _CLOSE and (byte >= _OPEN or is_space(byte)):
             break
         odd |= byte == 0 or byte >= 128
@@ -237,7 +238,7 @@ def byte_fault(text, position):
     return NUL if text[position] == 0 else UNDECODABLE
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def record_fault(report, code, position, tree):
     """Count a fault, and note where the first one is.
 
@@ -259,7 +260,7 @@ def record_fault(report, code, position, tree):
     report[FAULTS] += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def scan_trees(text, begin, final, unclosed, settings, symbols, output):
     """Scan the complete trees of ``text[begin:]`` into columns.
 
@@ -284,7 +285,8 @@ def scan_trees(text, begin, final, unclosed, settings, symbols, output):
     skip, max_depth, margin, comment, root, multiplier = settings
     columns, filled, places, report = output
     label, size, parent, start, stop, node_offsets, token, token_offsets = columns
-    report[:] = 0
+    for k in range(REPORT_SIZE):
+        report[k] = 0
     position = begin
     known = 0
     trees, first, token_first = filled[0], filled[1], filled[2]
@@ -297,7 +299,7 @@ def scan_trees(text, begin, final, unclosed, settings, symbols, output):
             known += 1
         if known < unclosed.size and unclosed[known] == position:
             report[SEEN] += 1
-            record_fault(report, UNCLOSED, position, report[SEEN])
+            record_fault(report, np.int64(UNCLOSED), position, report[SEEN])
             position = _next_tree_line(text, position, margin)
             continue
         current = -1

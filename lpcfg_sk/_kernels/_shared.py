@@ -7,17 +7,15 @@ from numba import njit
 #: meaning; for inner-product loops only.
 REASSOC = {"reassoc", "contract", "nsz", "arcp", "afn"}
 
-#: Options of functions that only kernels call: without the wrappers through which
-#: Python and C call them they compile faster.
-HELPER = {
-    "nogil": True,
-    "cache": True,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
+#: Options of kernels. Nothing calls them from C, so they compile without the wrapper
+#: that C would need.
+KERNEL = {"nogil": True, "cache": True, "no_cfunc_wrapper": True}
+
+#: Options of functions that only kernels call: no wrapper for Python either.
+HELPER = {**KERNEL, "no_cpython_wrapper": True}
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def rescale(vector):
     """Divide a vector by its largest absolute value and return that value."""
     largest = 0.0
@@ -40,7 +38,7 @@ def lengthened(array, size):
     return longer
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def longest(offsets):
     """Return the length of the longest piece, 0 where there is none."""
     length = 0

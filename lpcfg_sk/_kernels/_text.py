@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 
 _MERSENNE = 2**31 - 1
 
@@ -36,7 +36,7 @@ def hash_step(key, byte, multiplier):
     return (key & _MERSENNE) + (key >> 31)
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def intern(text, begin, stop, multiplier, symbols):
     """Return the id of a byte string, which is added if it is new.
 
@@ -55,13 +55,14 @@ def intern(text, begin, stop, multiplier, symbols):
     -------
     symbol : int
     """
-    key = 0
+    # Typed: a function is compiled anew for each plain constant that it gets.
+    key = np.int64(0)
     for i in range(begin, stop):
-        key = hash_step(key, int(text[i]), multiplier)
+        key = hash_step(key, np.int64(text[i]), multiplier)
     return intern_hashed(text, begin, stop, key, symbols)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(**KERNEL, inline="always")
 def intern_hashed(text, begin, stop, key, symbols):
     """Return the id of a byte string whose hash is known.
 
@@ -109,7 +110,7 @@ def intern_hashed(text, begin, stop, key, symbols):
     return symbol
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def rehash(hashes, count, slots):
     """Enter the first ``count`` symbols into the empty table ``slots``."""
     mask = slots.size - 1
@@ -120,7 +121,7 @@ def rehash(hashes, count, slots):
         slots[slot] = symbol
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def invalid_byte(text, begin, stop):
     """Return the position of the first byte that is NUL or not UTF-8, or -1."""
     i = begin
@@ -179,7 +180,7 @@ class Strings(NamedTuple):
     ends: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def bracket_length(columns, labels, tokens, first, last):
     """Count the bytes of some trees.
 
@@ -241,7 +242,7 @@ def _copy(strings, symbol, text, position):
     return position
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def write_brackets(columns, labels, tokens, first, last, text):
     """Write trees in brackets, one per line.
 

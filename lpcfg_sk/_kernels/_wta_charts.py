@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import best_splits, span_index
-from lpcfg_sk._kernels._shared import HELPER, REASSOC, rescale
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, REASSOC, rescale
 
 
 class SpanFeatures(NamedTuple):
@@ -47,7 +47,7 @@ class FeaturePairs(NamedTuple):
     right: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def node_heights(node_offsets, size):
     """Compute the height of each node of binary trees, 0 for leaves.
 
@@ -72,7 +72,7 @@ def node_heights(node_offsets, size):
     return height
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def rescale_rows(rows, log_scale):
     """Divide each row by its largest absolute value and add its log to a scale.
 
@@ -104,7 +104,7 @@ def _largest_scale(start, stop, length, log_scale):
     return largest
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def sum_splits(width, begin, features, pairs, sums, out_scale):
     """Sum products of features of the two parts of each span over its split points.
 
@@ -192,7 +192,7 @@ def _add_scaled(vector, vector_scale, span, rows, other_rows, log_scale):
             row[j] += factor * vector[j]
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def spread_splits(width, begin, features, pairs, grads, grad_scale, outside):
     """Transpose of `sum_splits`: pass outside weights on to both parts.
 
@@ -249,7 +249,7 @@ def spread_splits(width, begin, features, pairs, grads, grad_scale, outside):
             _add_scaled(to_right, scale_b, b, out_right, out_left, out_scale)
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def best_bracketing(length, gain):
     """Find the binary tree with the largest sum of gains of its spans.
 

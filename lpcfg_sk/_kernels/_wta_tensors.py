@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import REASSOC
+from lpcfg_sk._kernels._shared import KERNEL, REASSOC
 
 
 class EntriesByRow(NamedTuple):
@@ -57,7 +57,7 @@ class EntriesByColumn(NamedTuple):
     weight: np.ndarray
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def contract_sparse(rows, x, y, columns, n_out):
     """Contract two sparse tensors with a matrix on each of the last two modes.
 
@@ -115,7 +115,7 @@ def contract_sparse(rows, x, y, columns, n_out):
     return out
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def bilinear_sparse(rows, x, y, out):
     """Add ``T(I, x, y)`` of a sparse tensor to `out`, one slab for each i.
 
@@ -151,7 +151,7 @@ def bilinear_sparse(rows, x, y, out):
                     row[k] += value * right[k]
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def apply_sparse(columns, left, right, out):
     """Set ``out[m, i] = Σ T[i, j, k] left[m, j] right[m, k]`` for a sparse T.
 
@@ -180,7 +180,7 @@ def apply_sparse(columns, left, right, out):
                             row[entry_i[e]] += product * entry_weight[e]
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def semidefinite_cholesky(gram, tol):
     """Lower triangular L with L Lᵀ = gram, rows in the given order.
 
@@ -215,7 +215,7 @@ def semidefinite_cholesky(gram, tol):
     return lower
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def update_factor(rows, other_rows, third_rows, weight, factor, other, third):
     """Do one multiplicative update of a factor of a sparse nonnegative tensor.
 
@@ -263,7 +263,7 @@ def update_factor(rows, other_rows, third_rows, weight, factor, other, third):
                 factor[i, r] = 0.0
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOC)
+@njit(**KERNEL, fastmath=REASSOC)
 def divergence(i, j, k, weight, a, b, c):
     """KL divergence of a CP model from a sparse nonnegative tensor.
 

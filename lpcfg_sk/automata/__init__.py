@@ -22,6 +22,3 @@ __all__ = [
     "insert_tree",
     "wta_from_hankel",
 ]
-
-# Shared with other packages, but not public.
-_shared = (automaton_data, automaton_parts)

@@ -114,8 +114,8 @@ def sum_parts(first, second, *, literal=False):
     Parameters
     ----------
     first, second : WTA
-        Automata over the same kind of trees; a word or a node label that one of
-        them does not know has weight zero there, or that of its unknown word.
+        Automata over the same kind of trees. A word or node label that one of them
+        lacks has weight zero there, or the weight of its unknown word.
     literal : bool, default=False
         See `common_words`.
 
@@ -131,7 +131,7 @@ def sum_parts(first, second, *, literal=False):
 
 
 def _over_same_alphabet(first, second, *, literal=False):
-    """Weights of two automata for all words and node labels that either names.
+    """Weights of two automata over the union of their words and of their node labels.
 
     Returns
     -------

@@ -94,8 +94,7 @@ class BaseAutomatonCompressor(TreebankInputMixin, BaseEstimator):
             Once, with the number of sentences of value zero under the automaton;
             they get a right-branching tree.
         """
-        check_is_fitted(self)
-        X = check_treebank(X, estimator=self, allow_empty=True)
+        X = self._check_sentences(X)
         if len(X) == 0:
             return X
         trees, failed = mbr_bracketings(

@@ -208,7 +208,7 @@ def automaton_data(wta):
 
 
 def automaton_parts(meta, arrays):
-    """Check data that `automaton_data` may have made, but that may come from anywhere.
+    """Check data in the form of `automaton_data`, which may come from anywhere.
 
     Parameters
     ----------

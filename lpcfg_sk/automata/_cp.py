@@ -251,10 +251,10 @@ class CPCompressor(BaseAutomatonCompressor):
 
     def _compress(self, wta):
         random_state = check_random_state(self.random_state)
-        found = [self._decompose(t, random_state) for t in wta.tensors]
-        tensors = [tensor for tensor, _ in found]
+        results = [self._decompose(t, random_state) for t in wta.tensors]
+        tensors = [tensor for tensor, _ in results]
         small = wta._derived(wta.alpha, tensors, wta.omega_matrix, wta.states)
-        return small, found[-1][1]
+        return small, results[-1][1]
 
     def _decompose(self, tensor, random_state):
         entries = tensor.entries()
@@ -269,7 +269,7 @@ class CPCompressor(BaseAutomatonCompressor):
             return tensor, []
         best = None
         for _ in range(self.n_init):
-            found = _SOLVERS[self.solver](
+            result = _SOLVERS[self.solver](
                 entries,
                 tensor.n,
                 self.rank,
@@ -277,8 +277,8 @@ class CPCompressor(BaseAutomatonCompressor):
                 tol=self.tol,
                 random_state=random_state,
             )
-            if best is None or found[1][-1] < best[1][-1]:
-                best = found
+            if best is None or result[1][-1] < best[1][-1]:
+                best = result
         factors, divergences, converged = best
         if not converged and self.tol > 0:
             warnings.warn(

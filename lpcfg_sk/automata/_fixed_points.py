@@ -16,13 +16,15 @@ _GMRES_CYCLES = 10
 TOL = 1e-14
 #: Entries beyond this are not those of a convergent sum.
 _OVERFLOW = 1e280
-#: ρ(E) this close to 1 cannot be told from a divergent sum.
+#: ρ(E) this close to 1 cannot be distinguished from a divergent sum.
 CRITICAL = 1e-6
-#: Largest relative residual that is still put down to rounding.
+#: Largest relative residual that is attributed to rounding.
 ROUNDING = 1e-10
 #: Share of a Newton step that the next one may take back: solves are not exact.
 _OVERSHOOT = 1e-2
 
+#: Up to this many entries the matrix of a linear map is formed.
+_SMALL = 64
 #: Krylov spaces of the spectral radius.
 _KRYLOV_SIZE = 30
 _KRYLOV_RESTARTS = 40
@@ -49,6 +51,34 @@ def divergent(detail):
         "down (f_γ(t) = γ^size(t) f(t) with γ < 1, parameter `gamma` of "
         "SVTAMinimizer), or renormalise the grammar."
     )
+
+
+class QuadraticStep:
+    """F(s) = constant + B(s, s) for a bilinear map B, and its derivative.
+
+    Parameters
+    ----------
+    constant : ndarray of float64
+        F(0).
+    bilinear : callable
+        The map B of two arrays. Divergence shows as overflow in it, which those who
+        iterate F check.
+    """
+
+    def __init__(self, constant, bilinear):
+        self.constant, self._bilinear = constant, bilinear
+
+    def _sum(self, x, y):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._bilinear(x, y)
+
+    def value(self, s):
+        """Return F(s)."""
+        return self.constant + self._sum(s, s)
+
+    def derivative(self, s, h):
+        """Return the derivative of F at s in the direction h."""
+        return self._sum(h, s) + self._sum(s, h)
 
 
 def _iterate(step, s, scale, depth):
@@ -112,8 +142,8 @@ def fixed_point(step, start, scale, depth, *, symmetric):
 
     Parameters
     ----------
-    step : object
-        Has the methods ``value(s)``, which is F(s), and ``derivative(s, h)``.
+    step : QuadraticStep
+        F and its derivative.
     start : ndarray of float64
         Where to start, below the fixed point.
     scale : callable
@@ -128,7 +158,7 @@ def fixed_point(step, start, scale, depth, *, symmetric):
     s : ndarray of float64
         A fixed point.
     settled : bool
-        Whether plain steps were enough, so that it is surely the least one.
+        Whether plain steps were enough, so that it is certainly the least one.
 
     Raises
     ------
@@ -180,14 +210,21 @@ def leading_value(matvec, v):
     Returns
     -------
     float
+        Infinite where the map is not finite.
 
     Notes
     -----
     By the theorem of Krein and Rutman the eigenvalue is real and nonnegative, and a
     start inside the cone has a component along its eigenvector. Arnoldi's method is
     written out because ARPACK continues from random vectors where a Krylov space is
-    exhausted, which happens for small automata.
+    exhausted, which happens for small automata. The matrix of the smallest maps is
+    formed.
     """
+    if len(v) <= _SMALL:
+        matrix = np.stack([matvec(e) for e in np.eye(len(v))], axis=1)
+        if not np.isfinite(matrix).all():
+            return np.inf
+        return float(np.abs(np.linalg.eigvals(matrix)).max())
     value = 0.0
     for _ in range(_KRYLOV_RESTARTS):
         basis = np.zeros((_KRYLOV_SIZE + 1, len(v)))

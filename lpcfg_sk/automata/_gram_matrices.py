@@ -13,19 +13,20 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from lpcfg_sk._parallel import one_blas_thread
 from lpcfg_sk.automata._fixed_points import (
     CRITICAL,
     KLEENE_STEPS,
     ROUNDING,
     TOL,
+    QuadraticStep,
     divergent,
     fixed_point,
     leading_value,
     solve_shifted,
 )
-
-#: Up to this many entries the matrix of E itself is formed.
-_SMALL = 64
+from lpcfg_sk.automata._reduction import restrict, useful_states
+from lpcfg_sk.automata._tensors import scale_exponent
 
 
 class GramMatrices(NamedTuple):
@@ -57,6 +58,48 @@ class Recursion(NamedTuple):
 
     pairs: np.ndarray
     depth: int
+
+
+class TreeSum(NamedTuple):
+    """Gram matrix of all trees of an automaton over its useful states.
+
+    Parameters
+    ----------
+    states : ndarray of int64
+        The states that some tree reaches and some context observes.
+    recursion : Recursion
+        That of the transitions between them.
+    gram : ndarray of float64
+        Over those states.
+    settled : bool
+        Whether it is known to be the sum over all trees without a check of ρ(E).
+    """
+
+    states: np.ndarray
+    recursion: Recursion
+    gram: np.ndarray
+    settled: bool
+
+
+class Analysis(NamedTuple):
+    """Gram matrices of an automaton over its useful states.
+
+    Parameters
+    ----------
+    states : ndarray of int64
+        The states that some tree reaches and some context observes.
+    gram : GramMatrices
+        Over those states; that of contexts belongs to α divided by `unit`.
+    radius : float
+        Spectral radius ρ(E) of the Gram iteration.
+    unit : float
+        A power of two, 1 unless squares of α would leave the range of numbers.
+    """
+
+    states: np.ndarray
+    gram: GramMatrices
+    radius: float
+    unit: float
 
 
 def find_recursion(tensors):
@@ -91,25 +134,14 @@ def find_recursion(tensors):
         depth = deeper
 
 
-class _Step:
-    """F, its derivative and adjoint for one pair of automata."""
+def _gram_step(first, second, constant):
+    """F and its derivative for one pair of automata."""
 
-    def __init__(self, first, second, constant):
-        self.first, self.second, self.constant = first, second, constant
+    def contract(x, y):
+        pairs = zip(first, second, strict=True)
+        return sum((t1.contract(x, y, t2) for t1, t2 in pairs), 0.0)
 
-    def _sum(self, x, y):
-        out = 0.0
-        for t1, t2 in zip(self.first, self.second, strict=True):
-            # Divergence shows as overflow, which the callers check.
-            with np.errstate(over="ignore", invalid="ignore"):
-                out = out + t1.contract(x, y, t2)
-        return out
-
-    def value(self, s):
-        return self.constant + self._sum(s, s)
-
-    def derivative(self, s, h):
-        return self._sum(h, s) + self._sum(s, h)
+    return QuadraticStep(constant, contract)
 
 
 def diagonal_sizes(gram):
@@ -169,7 +201,7 @@ def tree_sum(tensors, omega, recursion, start=None):
     where plain iteration stalls.
     """
     constant = omega.T @ omega
-    step = _Step(tensors, tensors, constant)
+    step = _gram_step(tensors, tensors, constant)
     s = np.zeros_like(constant) if start is None else start
     s, settled = fixed_point(step, s, _entry_sizes, recursion.depth, symmetric=True)
     s = (s + s.T) / 2
@@ -250,7 +282,7 @@ def cross_gram(first, omega_first, second, omega_second, units):
     -------
     ndarray of float64, shape (n_first, n_second)
     """
-    step = _Step(first, second, omega_first.T @ omega_second)
+    step = _gram_step(first, second, omega_first.T @ omega_second)
     unit = np.outer(*units)
     start = np.zeros_like(unit)
     depth = max(find_recursion(tensors).depth for tensors in (first, second))
@@ -261,14 +293,7 @@ def _adjoint(tensors, s):
     """The map E* at S."""
     left = [t.permuted((1, 0, 2)) for t in tensors]
     right = [t.permuted((2, 0, 1)) for t in tensors]
-
-    def apply(g):
-        out = 0.0
-        for t in (*left, *right):
-            out = out + t.contract(g, s, t)
-        return out
-
-    return apply
+    return lambda g: sum((t.contract(g, s, t) for t in (*left, *right)), 0.0)
 
 
 def context_gram(tensors, alpha, s, recursion):
@@ -346,7 +371,7 @@ def spectral_radius(tensors, s, recursion):
     float
     """
     n = len(s)
-    step = _Step(tensors, tensors, s)
+    step = _gram_step(tensors, tensors, s)
     pairs = recursion.pairs
     unit = _entry_sizes(s)[pairs]
     if len(unit) == 0:
@@ -357,9 +382,71 @@ def spectral_radius(tensors, s, recursion):
         h[pairs] = v * unit
         return step.derivative(s, h)[pairs] / unit
 
-    if len(unit) <= _SMALL:
-        matrix = np.stack([matvec(e) for e in np.eye(len(unit))], axis=1)
-        if not np.isfinite(matrix).all():
-            return np.inf
-        return float(np.abs(np.linalg.eigvals(matrix)).max())
     return leading_value(matvec, np.eye(n)[pairs] + s[pairs] / unit)
+
+
+def tree_analysis(wta):
+    """Solve for the Gram matrix of all trees, without useless states.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton, which keeps the result.
+
+    Returns
+    -------
+    TreeSum
+
+    Raises
+    ------
+    NotStronglyConvergentError
+        If no solution was found.
+    """
+
+    def solve():
+        states = useful_states(wta)
+        if len(states) == 0:
+            return TreeSum(states, find_recursion([]), np.zeros((0, 0)), True)
+        _, tensors, omega = restrict(wta, states)
+        recursion = find_recursion(tensors)
+        with one_blas_thread():
+            return TreeSum(states, recursion, *tree_sum(tensors, omega, recursion))
+
+    return wta._cached("trees", solve)
+
+
+def gram_analysis(wta):
+    """Solve for the Gram matrices of an automaton, without its useless states.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton, which keeps the result.
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    NotStronglyConvergentError
+        If the sums over all trees diverge.
+    """
+
+    def solve():
+        states, recursion, tree, _ = tree_analysis(wta)
+        if len(states) == 0:
+            return Analysis(states, GramMatrices(tree, tree), 0.0, 1.0)
+        alpha, tensors, _ = restrict(wta, states)
+        unit = value_unit(wta)
+        with one_blas_thread():
+            radius = subcritical_radius(tensors, tree, recursion)
+            context = context_gram(tensors, alpha / unit, tree, recursion)
+        return Analysis(states, GramMatrices(context, tree), radius, unit)
+
+    return wta._cached("analysis", solve)
+
+
+def value_unit(wta):
+    """Power of two in units of which values are squared."""
+    return 2.0 ** scale_exponent(wta.alpha)

@@ -1,5 +1,6 @@
-"""Changes of basis, and the exact reduction of automata to their smallest size."""
+"""Useful states, changes of basis, and the exact reduction to the smallest size."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,35 @@ _ROUNDING = 1e-13
 _SHARE_TOL = 1e-12
 #: Random vectors beyond the number that could be independent.
 _SPARE = 16
+
+
+def useful_states(wta):
+    """Find the states that some tree reaches and some context observes.
+
+    Only the pattern of non-zero weights counts.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+
+    Returns
+    -------
+    ndarray of int64
+    """
+    words = (wta.omega_matrix != 0).any(axis=0)
+    productive = _closure(words, [t.above for t in wta.tensors])
+    steps = [partial(t.beneath, below=productive) for t in wta.tensors]
+    return np.flatnonzero(_closure((wta.alpha != 0) & productive, steps))
+
+
+def _closure(mask, steps):
+    """Apply all steps to a mask of states and join the results until nothing is new."""
+    while True:
+        larger = np.logical_or.reduce([mask, *(step(mask) for step in steps)])
+        if larger.sum() == mask.sum():
+            return mask
+        mask = larger
 
 
 def restrict(wta, states):
@@ -50,7 +80,7 @@ def change_basis(wta, states, basis, dual):
     wta : WTA
         The automaton.
     states : ndarray of int64, shape (n,)
-        The states that play a part.
+        The states to use.
     basis, dual : ndarray of float64, shape (n, rank)
         The matrices B and D.
 

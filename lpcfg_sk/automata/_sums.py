@@ -4,25 +4,32 @@ import numpy as np
 
 from lpcfg_sk._parallel import one_blas_thread
 from lpcfg_sk.automata._algebra import common_words, sum_parts
-from lpcfg_sk.automata._analysis import (
-    convergent_form,
-    gram_analysis,
-    rescale_terminals,
-    summable_form,
-    tree_analysis,
-    useful_states,
-    value_unit,
+from lpcfg_sk.automata._fixed_points import (
+    CRITICAL,
+    TOL,
+    QuadraticStep,
+    fixed_point,
+    leading_value,
 )
-from lpcfg_sk.automata._fixed_points import CRITICAL, TOL, fixed_point, leading_value
 from lpcfg_sk.automata._gram_matrices import (
     GramMatrices,
     cross_gram,
     diagonal_sizes,
     find_recursion,
+    gram_analysis,
+    tree_analysis,
     tree_sum,
+    value_unit,
 )
-from lpcfg_sk.automata._reduction import reduce_exactly, restrict
-from lpcfg_sk.automata._svta import exact_reduction, hankel_svd, minimum
+from lpcfg_sk.automata._reduction import reduce_exactly, restrict, useful_states
+from lpcfg_sk.automata._svta import (
+    convergent_form,
+    exact_reduction,
+    hankel_svd,
+    minimum,
+    rescale_terminals,
+    summable_form,
+)
 from lpcfg_sk.automata._tensors import DenseTensor
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
@@ -32,8 +39,6 @@ _CANCELLATION = 1e-9
 _MAX_DIFFERENCE_STATES = 160
 #: Steps in which a sum of signed weights shows that it diverges.
 _SIGNED_STEPS = 1000
-#: Up to this many states the matrix of the derivative itself is formed.
-_SMALL = 64
 
 
 class SumsOverTrees:
@@ -113,9 +118,9 @@ class SumsOverTrees:
         For a probability distribution it says that trees have a finite expected size.
         It implies `is_square_convergent`, but not the other way round. No method of
         this class asks for it. None where weights of both signs leave it undecided:
-        the sum is finite where that of the absolute weights is, infinite where
-        Σ_t f(c[t]) is for a context c or `is_square_convergent` is false, and no
-        algorithm is known for what is in between.
+        the sum is finite if the sum of the absolute weights is, and infinite if
+        Σ_t f(c[t]) is for some context c or `is_square_convergent` is false; no
+        algorithm is known for the remaining cases.
         """
         return self._cached("strong", lambda: strongly_convergent(self))
 
@@ -406,22 +411,13 @@ def _one_sign(alpha, tensors, omega):
     )
 
 
-class _Step:
-    """s ↦ Σ_σ ω_σ + T(I, s, s) and its derivative."""
+def _sum_step(tensors, omega):
+    """Make the map s ↦ Σ_σ ω_σ + T(I, s, s)."""
 
-    def __init__(self, tensors, omega):
-        self.tensors, self.constant = tensors, omega.sum(axis=0)
+    def apply(left, right):
+        return sum(t.apply(left[None], right[None])[0] for t in tensors)
 
-    def _sum(self, left, right):
-        # Divergence shows as overflow, which the callers check.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return sum(t.apply(left[None], right[None])[0] for t in self.tensors)
-
-    def value(self, s):
-        return self.constant + self._sum(s, s)
-
-    def derivative(self, s, h):
-        return self._sum(h, s) + self._sum(s, h)
+    return QuadraticStep(omega.sum(axis=0), apply)
 
 
 def _nonnegative_sum_converges(tensors, omega):
@@ -430,7 +426,7 @@ def _nonnegative_sum_converges(tensors, omega):
     inside = np.diagonal(recursion.pairs)
     if not inside.any():
         return True
-    step, start = _Step(tensors, omega), np.zeros(omega.shape[1])
+    step, start = _sum_step(tensors, omega), np.zeros(omega.shape[1])
     try:
         s, _ = fixed_point(step, start, _sizes, recursion.depth, symmetric=False)
     except NotStronglyConvergentError:
@@ -445,12 +441,7 @@ def _nonnegative_sum_converges(tensors, omega):
         h[inside] = v * unit
         return step.derivative(s, h)[inside] / unit
 
-    if len(unit) <= _SMALL:
-        matrix = np.stack([matvec(e) for e in np.eye(len(unit))], axis=1)
-        radius = np.abs(np.linalg.eigvals(matrix)).max()
-    else:
-        radius = leading_value(matvec, np.ones(len(unit)))
-    return bool(radius < 1 - CRITICAL)
+    return bool(leading_value(matvec, np.ones(len(unit))) < 1 - CRITICAL)
 
 
 def _sizes(s):
@@ -458,12 +449,12 @@ def _sizes(s):
 
 
 def _signed_sum_diverges(wta):
-    """Whether the sums of ω(t) over trees up to a height surely grow without bound."""
+    """Whether sums of ω(t) over trees up to a height certainly grow without bound."""
     states, gram, *_ = gram_analysis(wta)
     if len(states) == 0:
         return False
     _, tensors, omega = restrict(wta, states)
-    step, unit = _Step(tensors, omega), diagonal_sizes(gram.tree)
+    step, unit = _sum_step(tensors, omega), diagonal_sizes(gram.tree)
     s = np.zeros(len(states))
     for _ in range(_SIGNED_STEPS):
         new = step.value(s)

@@ -1,13 +1,5 @@
-"""Singular value tree automata: decomposition, truncation, minimisation.
+"""Singular value tree automata: decomposition, truncation, minimisation."""
 
-A search over `n_states` fits a clone of its estimator per candidate and fold, and
-clones share no objects. The automata of one fold are equal, though, and so are their
-decompositions: a process keeps the last ones, found by the content of the automaton.
-"""
-
-from collections import OrderedDict
-from hashlib import blake2b
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +8,11 @@ from scipy.linalg.lapack import dgejsv
 
 from lpcfg_sk._kernels._wta_tensors import semidefinite_cholesky
 from lpcfg_sk._parallel import one_blas_thread
-from lpcfg_sk.automata._analysis import convergent_form, gram_analysis
-from lpcfg_sk.automata._gram_matrices import diagonal_sizes
+from lpcfg_sk.automata._gram_matrices import (
+    diagonal_sizes,
+    gram_analysis,
+    tree_analysis,
+)
 from lpcfg_sk.automata._reduction import (
     change_basis,
     reduce_exactly,
@@ -25,6 +20,7 @@ from lpcfg_sk.automata._reduction import (
     restrict,
     zero_automaton,
 )
+from lpcfg_sk.automata._tensors import scale_exponent
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
 #: Up to this exponent, γ is left at 1.
@@ -34,8 +30,6 @@ _ORDINARY_GAMMA = 10
 _PIVOT_TOL = 1e-12
 #: Singular values of a matrix with unit columns that are rounding errors.
 _RANK_EPS = 16 * np.finfo(np.float64).eps
-#: Bytes of the decompositions that a process keeps.
-_MAX_BYTES = 1 << 29
 
 
 class HankelSVD(NamedTuple):
@@ -95,6 +89,98 @@ class HankelSVD(NamedTuple):
             # Rounding errors do least harm where basis and dual fit exactly.
             dual = np.linalg.solve(product, dual.T).T
         return basis, dual
+
+
+def rescale_terminals(wta):
+    """Scale the terminal weights of an automaton so that their squares are in range.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+
+    Returns
+    -------
+    wta : WTA
+        ⟨cα, cT, {ω_σ / c}⟩, which has the same values; the given one where c = 1.
+    c : float
+        A power of two.
+    """
+    sizes = np.abs(wta.omega_matrix).max(axis=0)
+    if not sizes.any():
+        return wta, 1.0
+    # The geometric mean of the extremes, so that neither leaves the range.
+    middle = np.sqrt(sizes.max()) * np.sqrt(sizes[sizes > 0].min())
+    c = 2.0 ** scale_exponent(middle)
+    if c == 1:
+        return wta, 1.0
+
+    def scaled():
+        tensors = [t.scaled(c) for t in wta.tensors]
+        return wta._derived(wta.alpha * c, tensors, wta.omega_matrix / c)
+
+    return wta._cached("rescaled", scaled), c
+
+
+def convergent_form(wta):
+    """Find an automaton of the same function that has Gram matrices.
+
+    This is the automaton itself, up to scale, unless hidden states diverge: a subspace
+    that no tree reaches, or no context observes, may diverge although f converges, and
+    in a general basis it is not seen by leaving out single states.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+
+    Returns
+    -------
+    WTA
+
+    Raises
+    ------
+    NotStronglyConvergentError
+        If f itself diverges.
+    """
+    wta, _ = rescale_terminals(wta)
+    try:
+        gram_analysis(wta)
+    except NotStronglyConvergentError:
+        smaller = reduce_exactly(wta)
+        if smaller is wta:
+            raise
+        gram_analysis(smaller)
+        return smaller
+    return wta
+
+
+def summable_form(wta):
+    """Find an automaton of the same function that has a Gram matrix of trees.
+
+    Norms and inner products need no more than that, and the spectral radius and the
+    Gram matrix of contexts take most of the time for dense transitions.
+
+    Parameters
+    ----------
+    wta : WTA
+        The automaton.
+
+    Returns
+    -------
+    WTA
+
+    Raises
+    ------
+    NotStronglyConvergentError
+        If f itself diverges.
+    """
+    scaled, _ = rescale_terminals(wta)
+    try:
+        settled = tree_analysis(scaled).settled
+    except NotStronglyConvergentError:
+        settled = False
+    return scaled if settled else convergent_form(wta)
 
 
 def hankel_svd(wta, rank_tol=None):
@@ -300,148 +386,3 @@ def gamma_scale(tensors, omega):
         return 1.0
     exponent = -int(np.frexp(largest)[1])
     return 1.0 if abs(exponent) <= _ORDINARY_GAMMA else 2.0**exponent
-
-
-class RecentResults:
-    """The results used last, up to a number of bytes, shared by all threads.
-
-    Parameters
-    ----------
-    max_bytes : int
-        Results are dropped, the one used least recently first, while they take more.
-    """
-
-    def __init__(self, max_bytes):
-        self.max_bytes = max_bytes
-        self._lock = Lock()
-        self._entries = OrderedDict()
-
-    def clear(self):
-        """Forget all results."""
-        with self._lock:
-            self._entries.clear()
-
-    def get(self, key, compute):
-        """Return the result of a key; compute it in one thread where it is unknown.
-
-        Parameters
-        ----------
-        key : tuple
-            Determines the result.
-        compute : callable
-            Returns the result and the bytes that it takes. Nothing is kept where it
-            raises.
-
-        Returns
-        -------
-        object
-            Shared by all callers, who must not change it.
-        """
-        with self._lock:
-            entry = self._entries.setdefault(key, _Entry())
-            self._entries.move_to_end(key)
-        with entry.lock:
-            if not entry.known:
-                try:
-                    entry.result, entry.n_bytes = compute()
-                    entry.known = True
-                finally:
-                    self._tidy(None if entry.known else key)
-            return entry.result
-
-    def _tidy(self, failed):
-        with self._lock:
-            self._entries.pop(failed, None)
-            total = sum(entry.n_bytes for entry in self._entries.values())
-            while total > self.max_bytes:
-                total -= self._entries.popitem(last=False)[1].n_bytes
-
-
-class _Entry:
-    """A result, or the promise of one while a thread computes it."""
-
-    def __init__(self):
-        self.lock, self.known, self.result, self.n_bytes = Lock(), False, None, 0
-
-
-RECENT = RecentResults(_MAX_BYTES)
-
-
-def content_key(wta):
-    """Hash all that an automaton consists of, except for the names of its states.
-
-    Parameters
-    ----------
-    wta : WTA
-        The automaton.
-
-    Returns
-    -------
-    bytes
-    """
-    parts = [("alpha", wta.alpha), ("omega", wta.omega_matrix)]
-    for tensor in wta.tensors:
-        parts += tensor.arrays().items()
-    shapes = [(name, array.shape, array.dtype.str) for name, array in parts]
-    digest = blake2b(
-        repr((wta.words, wta.labels, wta.unknown_word, shapes)).encode(
-            errors="surrogatepass"
-        )
-    )
-    for _, array in parts:
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.digest()
-
-
-def recent_svd(wta, gamma, rank_tol):
-    """Decompose t ↦ γ^size(t) f(t), or find the decomposition of an equal automaton.
-
-    Parameters
-    ----------
-    wta : WTA
-        The automaton of f.
-    gamma : float
-        Weight of an inner node.
-    rank_tol : float or None
-        As in `hankel_svd`.
-
-    Returns
-    -------
-    HankelSVD
-        Its arrays are read-only.
-    """
-    weighted = wta.reweight(gamma)
-
-    def compute():
-        svd = hankel_svd(weighted, rank_tol)
-        arrays = [part for part in svd if isinstance(part, np.ndarray)]
-        for array in arrays:
-            array.flags.writeable = False
-        if svd.wta is weighted:
-            # The caller has an equal one, which need not be kept.
-            svd = svd._replace(wta=None)
-        else:
-            arrays += [svd.wta.alpha, svd.wta.omega_matrix]
-            arrays += [a for t in svd.wta.tensors for a in t.arrays().values()]
-        return svd, sum(array.nbytes for array in arrays)
-
-    svd = RECENT.get((content_key(wta), float(gamma), rank_tol), compute)
-    return svd if svd.wta is not None else svd._replace(wta=weighted)
-
-
-def recent_number(wta, function):
-    """Compute a number of an automaton, or find that of an equal automaton.
-
-    Parameters
-    ----------
-    wta : WTA
-        The automaton.
-    function : callable
-        Takes the automaton and returns the number.
-
-    Returns
-    -------
-    float
-    """
-    key = content_key(wta), function.__qualname__
-    return RECENT.get(key, lambda: (function(wta), 0))

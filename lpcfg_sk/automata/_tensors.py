@@ -1,6 +1,6 @@
 """Transition tensors of tree automata: dense, by coordinates, and in CP form.
 
-All three know the same few operations, and everything an automaton computes is
+All three have the same few operations, and everything an automaton computes is
 built from them: ``apply`` (one bottom-up step for many nodes at once),
 ``contract`` (the step of a Gram matrix), ``project`` (a change of basis) and the
 factored form ``left``/``right``/``combine`` that charts sum over split points.

@@ -16,7 +16,7 @@ from lpcfg_sk._ragged import offsets
 from lpcfg_sk.automata._algebra import add_tensors
 from lpcfg_sk.automata._tensors import blocks, scale_exponent
 from lpcfg_sk.exceptions import ChartMemoryError
-from lpcfg_sk.treebank import SymbolTable, check_treebank
+from lpcfg_sk.treebank import check_treebank
 
 #: Numbers (nodes × states) that one chunk of trees keeps in memory.
 _CHUNK_NUMBERS = 4_000_000
@@ -39,9 +39,7 @@ def terminal_vectors(wta, X):
     word : ndarray of int, shape (n_tokens,)
         Row of each token; -1 is the last one.
     """
-    word = X.words.map_to(SymbolTable(wta.words))
-    if X.words.backoff is not None:
-        word = X.words.known_class(word)
+    word = X.words.known_class(X.words.map_to(wta.words))
     if wta.unknown_word is not None:
         unknown = wta.words.index(wta.unknown_word)
         word = np.where(word >= 0, word, unknown)

@@ -7,7 +7,11 @@ from lpcfg_sk.bounds._distribution import (
     distribution_constants,
     tail_fit,
 )
-from lpcfg_sk.bounds._exact_moments import FeatureMoments, grammar_moments
+from lpcfg_sk.bounds._exact_moments import (
+    FeatureMoments,
+    grammar_moments,
+    least_coefficient,
+)
 from lpcfg_sk.bounds._margin import (
     Boundedness,
     Tightness,
@@ -67,6 +71,7 @@ __all__ = [
     "geometric_truncation_max_size",
     "grammar_moments",
     "hidden_variable_log_covering_number",
+    "least_coefficient",
     "log_covering_number",
     "log_ratio_distance",
     "margin_relative_deviation",

@@ -116,6 +116,63 @@ def grammar_moments(grammar, trees=None):
     return moments
 
 
+def least_coefficient(grammar, trees=None):
+    r"""Exact Λ of a known grammar (theorem 3 of the ACL 2012 paper).
+
+    Parameters
+    ----------
+    grammar : LPCFG
+        A probabilistic grammar.
+    trees : Treebank, default=None
+        As in :func:`grammar_moments`: what φ and ψ are.
+
+    Returns
+    -------
+    Lambda : float
+        Smallest absolute value of an entry of c¹_a, d^∞_{a → x} and D^{a → b c}, over
+        the rules and roots that the grammar has: the argument `Lambda` of
+        :func:`spectral_ratio_sample_size`.
+
+    Notes
+    -----
+    With the singular vectors U^a and V^a of Ω^a, :math:`G^a = (U^a)^⊤ I^a` and
+    :math:`K^a = (V^a)^⊤ J^a`, equations 17, 18 and 20 are
+
+    .. math::
+        D^{a → b c}_{ijk} &= \sum_{h_1, h_2, h_3} K^a_{i h_1} γ^a_{h_1}
+        t(a → b\,c, h_2, h_3 | h_1) G^b_{j h_2} G^c_{k h_3} \\
+        d^∞_{a → x} &= K^a \operatorname{diag}(γ^a) q_{a → x}, \quad c^1_a = G^a π^a
+
+    The paper takes entries of (Σ^a)⁻¹, too. That matrix is diagonal: off its diagonal
+    it is zero, which would make the theorem empty for m > 1, and on it are the inverse
+    singular values, at least 1 under the theorem's assumptions. It is left out.
+
+    Examples
+    --------
+    >>> from lpcfg_sk.bounds import least_coefficient
+    >>> from lpcfg_sk.datasets import make_lpcfg
+    >>> 0 < least_coefficient(make_lpcfg(m=2, random_state=0)) < 1
+    True
+    """
+    G, K = {}, {}
+    for a, (I, J, gamma, Omega, sigma, _) in grammar_moments(grammar, trees).items():
+        m = len(gamma)
+        left, singular, right = np.linalg.svd(Omega, full_matrices=False)
+        if sigma <= 1e-12 * singular[0]:
+            raise ValueError(
+                f"the features do not tell the {m} states of {a!r} apart: the rank of "
+                "its Ω is lower; give trees with other features"
+            )
+        G[a], K[a] = left[:, :m].T @ I, (right[:m] @ J) * gamma
+    coefficients = [G[a] @ vector for a, vector in grammar.root.items()]
+    coefficients += [K[a] @ vector for (a, _), vector in grammar.lexical.items()]
+    coefficients += [
+        np.einsum("ix,xyz,jy,kz->ijk", K[a], tensor, G[b], G[c], optimize=True)
+        for (a, b, c), tensor in grammar.binary.items()
+    ]
+    return float(min(np.abs(values).min() for values in coefficients))
+
+
 def _indicator_moments(grammar):
     """Moments of the rule at a node and of the rule above it."""
     names, m = grammar.nonterminals, grammar.m

@@ -259,7 +259,8 @@ def spectral_ratio_sample_size(
         Number of rules, binary and lexical.
     Lambda : float
         Smallest absolute value of an entry of c¹_a, d^∞_{a → x}, D^{a → b c} and
-        (Σ^a)⁻¹; all entries of the first three and of Σ^a are in [−1, 1].
+        (Σ^a)⁻¹; all entries of the first three and of Σ^a are in [−1, 1]. That of a
+        known grammar is :func:`least_coefficient`.
     sigma : float
         Smallest σ_m(Ω^a).
     N : int, default=None

@@ -32,6 +32,3 @@ __all__ = [
     "rule_second_moments",
     "theta_to_binomials",
 ]
-
-# Shared with other packages, but not public.
-_shared = (rules_of_trees,)

@@ -13,7 +13,7 @@ from lpcfg_sk._ragged import offsets
 from lpcfg_sk.cfg._binomials import binomials_to_theta, theta_to_binomials
 from lpcfg_sk.cfg._derivations import rules_of_nodes
 from lpcfg_sk.cfg._rules import Rule, rules_by_lhs
-from lpcfg_sk.treebank import check_treebank, node_spans
+from lpcfg_sk.treebank import check_treebank
 
 # How far probabilities of a nonterminal may be from one in sum.
 _ROUNDING = 1e-6
@@ -28,8 +28,8 @@ class BinaryNormalForm:
     ``A -> α_1 | A1``, ``A1 -> α_2 | A2``, ..., ``A{N-1} -> α_N``;
 
     one or two rules stay as they are. (The text of section 3.2 adds links to these as
-    well; the figure does not, and so has the smaller number of rules N that the bounds
-    of :mod:`lpcfg_sk.bounds` take.)
+    well, the figure does not; the bounds of :mod:`lpcfg_sk.bounds` take the smaller
+    number of rules N of the figure.)
 
     Theorem 1: with the binomials :math:`b_i = θ_i / \sum_{j ≥ i} θ_j` and
     :math:`c_i = 1 - b_i` of :func:`theta_to_binomials`, derivations keep their
@@ -41,8 +41,8 @@ class BinaryNormalForm:
     original : CFG
         Any grammar.
     order : array-like of int, shape (n_rules,), default=None
-        Numbers of the rules, each once, in the order of their chains; the order of the
-        grammar where None.
+        Indices of the rules, each once, in the order of their chains; None for the
+        order of the grammar.
 
     Attributes
     ----------
@@ -81,10 +81,10 @@ class BinaryNormalForm:
             names = [lhs]
             # Figure 2 leaves pairs of rules as they are.
             while 2 < len(group) != len(names):
-                number = len(names)
-                while f"{lhs}{number}" in taken:
-                    number += 1
-                names.append(f"{lhs}{number}")
+                suffix = len(names)
+                while f"{lhs}{suffix}" in taken:
+                    suffix += 1
+                names.append(f"{lhs}{suffix}")
                 taken.add(names[-1])
             for position, index in enumerate(group):
                 rule = original.rules[index]
@@ -177,11 +177,11 @@ class BinaryNormalForm:
         """
         treebank, rule = _derivations(treebank, self.original, "transform")
         names = self.grammar.nonterminals
-        number = {name: i for i, name in enumerate(names)}
+        ids = {name: i for i, name in enumerate(names)}
         # Labels of the chain above each rule, from the nonterminal down.
         paths = [()] * len(self.original.rules)
         for lhs, group in self._groups.items():
-            links = [number[name] for name in self._links[lhs]]
+            links = [ids[name] for name in self._links[lhs]]
             for position, index in enumerate(group):
                 paths[index] = links[: position + 1]
         lengths = np.array([*map(len, paths), 1])[rule]
@@ -328,15 +328,14 @@ def _global_parents(treebank):
 def _with_nodes(treebank, names, *, label, size, parent, node_offsets):
     """Return the same sentences under other nodes; parents are numbered globally."""
     first = np.repeat(node_offsets[:-1], np.diff(node_offsets))
-    start, stop = node_spans(size, node_offsets)
     table = {name: i for i, name in enumerate(names)}
     tags = [table.setdefault(name, len(table)) for name in treebank.labels]
     return treebank.replace(
         label=label,
         size=size,
         parent=np.where(parent >= 0, parent - first, -1),
-        start=start,
-        stop=stop,
+        start=None,
+        stop=None,
         node_offsets=node_offsets,
         labels=tuple(table),
         tag=np.array([*tags, -1])[treebank.tag],

@@ -10,7 +10,6 @@ import pandas as pd
 from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
 from lpcfg_sk.cfg._rules import (
     Rule,
-    count_productions,
     make_tables,
     read_rules,
     rules_by_lhs,
@@ -33,8 +32,8 @@ class CFG:
         Whether chains of rules such as ``A -> B``, ``B -> A`` are accepted. They
         give a sentence infinitely many derivations.
     implicit_start : bool, default=False
-        Whether the start symbol is no node of the trees: a tree's root is then what
-        the start symbol rewrites to.
+        Whether trees have no node for the start symbol: their roots are then the
+        symbols that it rewrites to.
 
     Attributes
     ----------
@@ -171,7 +170,7 @@ class CFG:
             treebank, estimator="CFG.from_treebank", parsed=True, sharded=True
         )
         counts, order, roots = Counter(), {}, Counter()
-        for part, labels, part_roots in over_chunks(count_productions, treebank):
+        for part, labels, part_roots in over_chunks(_count_productions, treebank):
             counts.update(part)
             for label in labels:
                 order.setdefault(label, len(order))
@@ -184,8 +183,8 @@ class CFG:
             start = "START"
             while start in order:
                 start += "'"
-            tops = [Rule(start, (label,), (False,)) for label, _ in roots.most_common()]
-            rules = tops + rules
+            labels = [label for label, _ in roots.most_common()]
+            rules = [Rule(start, (label,), (False,)) for label in labels] + rules
         return cls(
             rules, start, unary_cycles=unary_cycles, implicit_start=len(roots) > 1
         )
@@ -318,6 +317,63 @@ class CFG:
             # Each symbol of the error's list is below the next one.
             return error.args[1][::-1]
         return None
+
+
+def _count_productions(treebank):
+    """Count the rules of all trees; rows without a tree are passed over.
+
+    Parameters
+    ----------
+    treebank : Treebank
+        Trees with nodes of any number of children. Terminals are the words that models
+        see, which :class:`RareWords` makes classes of.
+
+    Returns
+    -------
+    counts : dict of Rule to int
+        The rules and their counts.
+    labels : list of str
+        The labels, in the order of their first nodes.
+    roots : Counter of str
+        Labels of the roots.
+    """
+    treebank = treebank[treebank.is_parsed]
+    label, n_labels = treebank.label, len(treebank.labels)
+    tree = np.repeat(np.arange(len(treebank)), np.diff(treebank.node_offsets))
+    word = treebank.word[treebank.token_offsets[tree] + treebank.start]
+    # Terminals are numbered after the labels.
+    symbol = np.where(label >= 0, label, n_labels + word)
+    # Right-hand sides repeat so much that a dictionary of id tuples is small; only
+    # distinct ones become strings.
+    keys = Counter()
+    has_parent = np.flatnonzero(treebank.parent >= 0)
+    above = treebank.node_offsets[tree[has_parent]] + treebank.parent[has_parent]
+    order = np.argsort(above, kind="stable")
+    parents, first, n_children = np.unique(
+        above[order], return_index=True, return_counts=True
+    )
+    children = symbol[has_parent[order]].tolist()
+    for lhs, lo, n in zip(
+        label[parents].tolist(), first.tolist(), n_children.tolist(), strict=True
+    ):
+        keys[lhs, *children[lo : lo + n]] += 1
+    pairs = (treebank.size == 1) & (label >= 0)
+    keys.update(
+        zip(label[pairs].tolist(), (word[pairs] + n_labels).tolist(), strict=True)
+    )
+    names = (*treebank.labels.strings, *treebank.words.strings)
+    counts = {
+        Rule(
+            names[lhs],
+            tuple(names[s] for s in rhs),
+            tuple(s >= n_labels for s in rhs),
+        ): count
+        for (lhs, *rhs), count in keys.items()
+    }
+    occurring, place = np.unique(label[label >= 0], return_index=True)
+    labels = [names[i] for i in occurring[np.argsort(place)].tolist()]
+    roots = Counter(names[i] for i in label[treebank.node_offsets[:-1]])
+    return counts, labels, roots
 
 
 def _as_rules(rules):

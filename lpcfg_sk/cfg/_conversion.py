@@ -62,10 +62,10 @@ def binary_lpcfg(grammar, theta):
     n_symbols = tables.n_nonterminals + tables.n_terminals
     parent, item = label[tables.rule_lhs], tables.rule_item
     # Only the rules of an implicit start symbol, which has no label, are unary.
-    top = (parent < 0) & (theta > 0)
+    is_root = (parent < 0) & (theta > 0)
     is_binary_rule = (item >= n_symbols) & (theta > 0)
     is_word = (parent >= 0) & (item < n_symbols) & (theta > 0)
-    root = label[item[top]], theta[top]
+    root = label[item[is_root]], theta[is_root]
     if not grammar.implicit_start:
         root = label[[tables.start]], np.ones(1)
     pair = item[is_binary_rule] - n_symbols

@@ -15,7 +15,7 @@ from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk.cfg._rules import best_chains, rewarded_chains, rule_weights
 from lpcfg_sk.exceptions import ChartMemoryError
-from lpcfg_sk.treebank import Treebank, node_spans, over_chunks
+from lpcfg_sk.treebank import Treebank, over_chunks
 
 # A sentence costs about the cube of its length; this is some twenty sentences of
 # ordinary length.
@@ -41,13 +41,9 @@ def encode(grammar, treebank):
         That of the word which models see (see :class:`RareWords`); where the grammar
         does not have it, that of its signature class, and then of the token itself.
     """
-    words = treebank.words.map_to(grammar.terminals)
-    terminal = words[treebank.word]
+    words = treebank.words
+    terminal = words.known_class(words.map_to(grammar.terminals))[treebank.word]
     unknown = np.flatnonzero(terminal < 0)
-    if len(unknown) and treebank.words.backoff is not None:
-        words = treebank.words.known_class(words)
-        terminal = words[treebank.word]
-        unknown = np.flatnonzero(terminal < 0)
     if len(unknown):
         tokens = treebank.tokens.map_to(grammar.terminals)
         terminal[unknown] = tokens[treebank.token[unknown]]
@@ -400,13 +396,9 @@ def treebank_from_nodes(X, trees, nonterminals):
         name: np.concatenate([np.zeros(0, int), *(tree[i] for tree in trees)])
         for i, name in enumerate(("label", "size", "parent"))
     }
-    node_offsets = offsets([len(tree[0]) for tree in trees])
-    start, stop = node_spans(columns["size"], node_offsets)
     return Treebank.from_columns(
         **columns,
-        start=start,
-        stop=stop,
-        node_offsets=node_offsets,
+        node_offsets=offsets([len(tree[0]) for tree in trees]),
         token=X.token,
         token_offsets=X.token_offsets,
         labels=nonterminals,

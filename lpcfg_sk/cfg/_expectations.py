@@ -7,8 +7,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from lpcfg_sk.cfg._binomials import BinomialChains
 from lpcfg_sk.cfg._empirical_risk import normalised
-from lpcfg_sk.cfg._rules import rules_by_lhs
-from lpcfg_sk.cfg._useful_symbols import useful_nonterminals
+from lpcfg_sk.cfg._rules import rules_by_lhs, useful_nonterminals
 
 # Newton's method doubles the digits; at a double root it only halves the error.
 _MOST_STEPS = 200
@@ -255,8 +254,8 @@ def partition_function(grammar, weights):
     # Rules of derivations of sentences, over the nonterminals of such derivations.
     used = (weights > 0) & useful[tables.rule_lhs] & (children @ ~useful == 0)
     children, weights = children[used][:, useful], weights[used]
-    number = np.cumsum(useful) - 1
-    total = _least_solution(number[tables.rule_lhs[used]], children, weights)
+    new_id = np.cumsum(useful) - 1
+    total = _least_solution(new_id[tables.rule_lhs[used]], children, weights)
     values = np.zeros(len(useful))
     values[useful] = total
     return pd.Series(values, index=grammar.nonterminals, name="Z")
@@ -361,14 +360,14 @@ def _rule_uses(grammar, theta):
 
 def _children(grammar):
     """Number of times that each nonterminal is on the right-hand side of each rule."""
-    number = {name: i for i, name in enumerate(grammar.nonterminals)}
+    ids = {name: i for i, name in enumerate(grammar.nonterminals)}
     places = [
-        (r, number[s])
+        (r, ids[s])
         for r, rule in enumerate(grammar.rules)
         for s in rule._nonterminals()
     ]
     row, column = np.array(places, dtype=np.int64).reshape(-1, 2).T
-    shape = (len(grammar.rules), len(number))
+    shape = (len(grammar.rules), len(ids))
     return scipy.sparse.csr_array((np.ones(len(row)), (row, column)), shape)
 
 

@@ -40,8 +40,8 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
     margin goes to zero as the number n of samples grows, slowly enough for the
     empirical loss to converge to the expected one.
 
-    ``make_parser(MarginEMPCFG())`` is a parser as those of other learners: the rules
-    are those of binarised trees over the words of :class:`RareWords`. Only its `score`
+    ``make_parser(MarginEMPCFG())`` is a parser like those of other learners: its rules
+    are read off binarised trees over the words of :class:`RareWords`. Only its `score`
     differs, which is the mean log probability; ``scoring=parseval_scorer`` is F1.
 
     Trees are the supervised case, which equation 22 solves; sentences are the
@@ -54,7 +54,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         The rules; read off the trees of X where None.
     s : float, default=1.5
         Exponent of the margin; larger means closer to maximum likelihood. The paper
-        needs s > 1 (section 4.1); smaller values are warned of.
+        needs s > 1 (section 4.1); smaller values cause a warning.
     gamma : float, default=None
         The margin itself, between 0 (maximum likelihood) and 1/2; None for
         :math:`n^{-s}`.
@@ -87,8 +87,9 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
     decoder : str, default="auto"
         Which tree :meth:`predict` returns.
 
-        - "viterbi": that of the most probable derivation;
-        - "max-marginal": that with the largest expected number of correct constituents;
+        - "viterbi": the tree of the most probable derivation;
+        - "max-marginal": the tree with the largest expected number of correct
+          constituents;
         - "mbr", "max-rule-product": as in :class:`PCFG`;
         - "auto": "mbr" for trees of a :class:`TreeBinarizer`, else "viterbi".
     prune : float or None, default=3e-4
@@ -133,7 +134,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
     converged_ : bool
         Whether the objective fell by less than `tol`.
     n_zero_probability_ : int
-        Rows that the grammar does not derive, and that were left out.
+        Number of rows left out because the grammar does not derive them.
     binarized_ : bool
         Whether the training trees came from a :class:`TreeBinarizer`; predicted trees
         are then restored.
@@ -298,7 +299,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         if self.grammar is not None:
             return self.grammar, None
         parsed = np.concatenate(list(over_chunks(lambda chunk: chunk.is_parsed, X)))
-        # A tree without weight is as good as absent.
+        # A tree of weight zero counts as absent.
         parsed &= weights > 0
         if not parsed.any():
             raise ValueError(

@@ -1,14 +1,17 @@
 """Parsing and sampling with a fitted context-free grammar."""
 
+from itertools import islice
 from numbers import Integral
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import lpcfg_sk
 from lpcfg_sk._kernels._chart_spans import span_bounds
+from lpcfg_sk._ragged import offsets
 from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
 from lpcfg_sk.cfg._conversion import (
     binary_lpcfg,
@@ -24,17 +27,15 @@ from lpcfg_sk.cfg._derivations import (
     flat_tree,
     treebank_from_nodes,
 )
-from lpcfg_sk.cfg._sampling import sample_trees
-from lpcfg_sk.treebank import (
-    Treebank,
-    TreebankInputMixin,
-    check_treebank,
-    unbinarize,
-)
+from lpcfg_sk.cfg._rules import rules_by_lhs
+from lpcfg_sk.treebank import Treebank, TreebankInputMixin, unbinarize
 
-# The last parser of each model, with what it was made of. Not an attribute of the
-# model: attributes are pickled, stored in model files, and compared.
+# The last parser of each model, with the objects it was made of. Not an attribute of
+# the model: attributes are pickled, stored in model files, and compared.
 _PARSERS = WeakKeyDictionary()
+
+# Decoders of charts for right-hand sides of any length.
+_DECODERS_BY_RULES = ("auto", "viterbi", "max-marginal")
 
 
 class CFGParserMixin(TreebankInputMixin):
@@ -53,14 +54,13 @@ class CFGParserMixin(TreebankInputMixin):
         X : Treebank, ShardedTreebank or iterable of trees or sentences
             Trees are taken for their yields.
         return_status : bool, default=False
-            Whether to return what became of each row, too.
+            Whether to return the status of each row as well.
 
         Returns
         -------
         trees : Treebank
             One tree per row over the original tokens, not binarised. An empty row
-            stays empty. What other rows without a derivation get is said by
-            `on_failure`.
+            stays empty; `on_failure` decides about other rows without a derivation.
         status : DataFrame, only if `return_status`
             One row per sentence with the columns ``status`` ("parsed", "coarser",
             "flat", "skipped" or "empty") and ``reason``.
@@ -68,8 +68,8 @@ class CFGParserMixin(TreebankInputMixin):
         Warns
         -----
         ParseFailureWarning
-            If sentences did not get the tree asked for: once for all of them. Not with
-            `return_status`.
+            If sentences did not get the tree asked for; one warning for all of them,
+            and none with `return_status`.
         """
         trees, report = self._parse(X)
         if return_status:
@@ -78,23 +78,19 @@ class CFGParserMixin(TreebankInputMixin):
         return trees
 
     def _parse(self, X):
-        """Return the trees, and the report on what became of each row."""
-        check_is_fitted(self)
-        X = check_treebank(X, estimator=self, allow_empty=True, sharded=True)
-        by_rules = not self._binarized and self.decoder in (
-            "auto",
-            "viterbi",
-            "max-marginal",
-        )
-        if by_rules:
-            ways = {"parse": self._predict_by_rules, "flat": self._flat_trees}
+        """Return the trees, and a report on the status of each row."""
+        X = self._check_sentences(X, sharded=True)
+        coarser = tuple
+        if not self._binarized and self.decoder in _DECODERS_BY_RULES:
+            parse, flat = self._predict_by_rules, self._flat_trees
         else:
             parser = self._parser()
-            ways = {"parse": parser.predict, "coarser": parser.coarser}
-            ways["flat"] = parser.flat_trees
+            parse, flat, coarser = parser.predict, parser.flat_trees, parser.coarser
         return lpcfg_sk.parsing.parse_every_row(
             X,
-            **ways,
+            parse,
+            coarser=coarser,
+            flat=flat,
             on_failure=self.on_failure,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -150,8 +146,7 @@ class CFGParserMixin(TreebankInputMixin):
         """
         if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
             raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
-        check_is_fitted(self)
-        X = check_treebank(X, estimator=self, allow_empty=True)
+        X = self._check_sentences(X)
         parses = [[] for _ in range(len(X))]
         known = self._known_rows(X)
         parser = self._parser()
@@ -161,9 +156,8 @@ class CFGParserMixin(TreebankInputMixin):
             parser = self._make_parser(
                 encoded_lpcfg(self.grammar_, theta, literals=True)
             )
-        lenient = self.on_failure != "raise"
         found = parser.parse_kbest(
-            X[known], int(k), lenient=lenient, n_jobs=self.n_jobs
+            X[known], int(k), lenient=self._lenient, n_jobs=self.n_jobs
         )
         for row, ranked in zip(known.tolist(), found, strict=True):
             trees = without_literals(Treebank([tree for tree, _ in ranked]))
@@ -196,14 +190,10 @@ class CFGParserMixin(TreebankInputMixin):
             the constituents that derivations of the sentence have; after a
             :class:`TreeBinarizer`, those that pruning leaves.
         """
-        check_is_fitted(self)
-        X = check_treebank(X, estimator=self, allow_empty=True)
+        X = self._check_sentences(X)
         if self._binarized:
             charts = self._parser().charts(
-                X,
-                open_class=False,
-                precise=True,
-                lenient=self.on_failure != "raise",
+                X, open_class=False, precise=True, lenient=self._lenient
             )
             return lpcfg_sk.parsing.chart_marginals(
                 charts, normalize=normalize, n_jobs=self.n_jobs
@@ -254,13 +244,9 @@ class CFGParserMixin(TreebankInputMixin):
         ValueError
             If the unary rules of the grammar have a cycle.
         """
-        check_is_fitted(self)
-        X = check_treebank(X, estimator=self, allow_empty=True)
+        X = self._check_sentences(X)
         return self._parser().span_marginals(
-            X,
-            lenient=self.on_failure != "raise",
-            precise=precise,
-            n_jobs=self.n_jobs,
+            X, lenient=self._lenient, precise=precise, n_jobs=self.n_jobs
         )
 
     def sample(self, n=1, random_state=None, *, max_nodes=1_000_000):
@@ -288,8 +274,29 @@ class CFGParserMixin(TreebankInputMixin):
             If a tree grows beyond `max_nodes`.
         """
         check_is_fitted(self)
-        theta = self._probabilities()
-        trees = sample_trees(self.grammar_, theta, n, random_state, max_nodes)
+        if not isinstance(n, Integral) or isinstance(n, bool) or n < 0:
+            raise ValueError(f"n must be a whole number from 0 on, got {n!r}")
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        grammar = self.grammar_
+        trees = list(
+            islice(_draw_trees(grammar, self._probabilities(), rng, max_nodes), int(n))
+        )
+        label, size, parent, word = (
+            np.array([x for tree in trees for x in tree[i]], dtype=np.int64)
+            for i in range(4)
+        )
+        node_offsets = offsets([len(tree[0]) for tree in trees])
+        trees = Treebank.from_columns(
+            label=label,
+            size=size,
+            parent=parent,
+            node_offsets=node_offsets,
+            token=word[word >= 0],
+            token_offsets=offsets(word >= 0)[node_offsets],
+            labels=grammar.nonterminals,
+            tokens=grammar.terminals,
+        )
         return unbinarize(trees) if self._binarized else trees
 
     # -- conversions -------------------------------------------------------------
@@ -385,6 +392,10 @@ class CFGParserMixin(TreebankInputMixin):
         return self._parser().grammar
 
     @property
+    def _lenient(self):
+        return self.on_failure != "raise"
+
+    @property
     def _binarized(self):
         """Whether predicted trees are restored; files of old models do not say."""
         return getattr(self, "binarized_", False)
@@ -410,3 +421,51 @@ class CFGParserMixin(TreebankInputMixin):
             prune=self.prune if self._binarized else None,
             max_memory=self.max_memory,
         )
+
+
+def _draw_trees(grammar, theta, rng, max_nodes):
+    """Yield label, size, parent and word of the nodes of random trees, in preorder."""
+    n_nonterminals = len(grammar.nonterminals)
+    label = {name: i for i, name in enumerate(grammar.nonterminals)}
+    word = {name: n_nonterminals + i for i, name in enumerate(grammar.terminals)}
+    sides = [
+        [(word if t else label)[s] for s, t in zip(r.rhs, r.terminal, strict=True)]
+        for r in grammar.rules
+    ]
+    rules = list(rules_by_lhs(grammar.rules).values())
+    cumulative = [np.cumsum(theta[group]) for group in rules]
+
+    def draw_side(symbol):
+        sums = cumulative[symbol]
+        place = np.searchsorted(sums, rng.random() * sums[-1], "right")
+        return sides[rules[symbol][min(place, len(sums) - 1)]]
+
+    start = label[grammar.start]
+    while True:
+        labels, parents, words = [], [], []
+        agenda = [(draw_side(start)[0] if grammar.implicit_start else start, -1)]
+        while agenda:
+            symbol, above = agenda.pop()
+            parents.append(above)
+            if symbol >= n_nonterminals:
+                labels.append(-1)
+                words.append(symbol - n_nonterminals)
+                continue
+            labels.append(symbol)
+            side = draw_side(symbol)
+            if len(side) == 1 and side[0] >= n_nonterminals:
+                # A pre-terminal and its word are one node.
+                words.append(side[0] - n_nonterminals)
+                continue
+            words.append(-1)
+            agenda += [(child, len(labels) - 1) for child in reversed(side)]
+            if len(labels) + len(agenda) > max_nodes:
+                raise ValueError(
+                    f"a tree grew beyond max_nodes={max_nodes} nodes; the trees of "
+                    "this grammar may be infinitely large. Sample with a larger "
+                    "max_nodes if they are not"
+                )
+        sizes = [1] * len(labels)
+        for node in range(len(labels) - 1, 0, -1):
+            sizes[parents[node]] += sizes[node]
+        yield labels, sizes, parents, words

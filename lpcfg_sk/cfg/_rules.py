@@ -1,8 +1,7 @@
-"""Context-free rules: read from text and from trees, and as tables for kernels."""
+"""Context-free rules: read from text, and as tables for kernels."""
 
 import re
 import warnings
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy as np
 from lpcfg_sk._kernels._cfg_chains import UnaryChains
 from lpcfg_sk._kernels._cfg_inside import CFGTables, RuleWeights
 from lpcfg_sk._ragged import offsets
-from lpcfg_sk.cfg._useful_symbols import useful_nonterminals
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<comment>\#.*)|(?P<arrow>->)|(?P<bar>\|)"""
@@ -188,63 +186,6 @@ def _warn_of_unquoted(symbols, heads):
         )
 
 
-def count_productions(treebank):
-    """Count the rules of all trees; rows without a tree are passed over.
-
-    Parameters
-    ----------
-    treebank : Treebank
-        Trees with nodes of any number of children. Terminals are the words that models
-        see, which :class:`RareWords` makes classes of.
-
-    Returns
-    -------
-    counts : dict of Rule to int
-        The rules and their counts.
-    labels : list of str
-        The labels, in the order of their first nodes.
-    roots : Counter of str
-        Labels of the roots.
-    """
-    treebank = treebank[treebank.is_parsed]
-    label, n_labels = treebank.label, len(treebank.labels)
-    tree = np.repeat(np.arange(len(treebank)), np.diff(treebank.node_offsets))
-    word = treebank.word[treebank.token_offsets[tree] + treebank.start]
-    # Terminals are numbered after the labels.
-    symbol = np.where(label >= 0, label, n_labels + word)
-    # Right-hand sides repeat so much that a dictionary of id tuples is small; only
-    # distinct ones become strings.
-    keys = Counter()
-    has_parent = np.flatnonzero(treebank.parent >= 0)
-    above = treebank.node_offsets[tree[has_parent]] + treebank.parent[has_parent]
-    order = np.argsort(above, kind="stable")
-    parents, first, n_children = np.unique(
-        above[order], return_index=True, return_counts=True
-    )
-    children = symbol[has_parent[order]].tolist()
-    for lhs, lo, n in zip(
-        label[parents].tolist(), first.tolist(), n_children.tolist(), strict=True
-    ):
-        keys[lhs, *children[lo : lo + n]] += 1
-    pairs = (treebank.size == 1) & (label >= 0)
-    keys.update(
-        zip(label[pairs].tolist(), (word[pairs] + n_labels).tolist(), strict=True)
-    )
-    names = (*treebank.labels.strings, *treebank.words.strings)
-    counts = {
-        Rule(
-            names[lhs],
-            tuple(names[s] for s in rhs),
-            tuple(s >= n_labels for s in rhs),
-        ): count
-        for (lhs, *rhs), count in keys.items()
-    }
-    occurring, place = np.unique(label[label >= 0], return_index=True)
-    labels = [names[i] for i in occurring[np.argsort(place)].tolist()]
-    roots = Counter(names[i] for i in label[treebank.node_offsets[:-1]])
-    return counts, labels, roots
-
-
 def make_tables(grammar):
     """Number the symbols of a grammar and lay out its rules.
 
@@ -353,6 +294,53 @@ def rule_weights(tables, theta):
     possible = _transitive(step > 0)
     total = np.where(possible, np.maximum(total, 0.0), 0.0)
     return _with_chains(theta, total, total != 0)
+
+
+def useful_nonterminals(tables, theta):
+    """Find the nonterminals of derivations of positive probability.
+
+    Parameters
+    ----------
+    tables : CFGTables
+        The grammar.
+    theta : ndarray of float64, shape (n_rules,)
+        Rule probabilities; rules of probability zero are not used.
+
+    Returns
+    -------
+    ndarray of bool, shape (N,)
+        Whether the start symbol derives a string of terminals by way of the
+        nonterminal.
+    """
+    n_symbols = tables.n_nonterminals + tables.n_terminals
+    trie = n_symbols + np.arange(len(tables.trie_left))
+    lhs, item = tables.rule_lhs, tables.rule_item
+    generating = np.zeros(n_symbols + len(trie), dtype=bool)
+    generating[tables.n_nonterminals : n_symbols] = True
+
+    def upward(mask):
+        mask[trie] = mask[tables.trie_left] & mask[tables.trie_right]
+        mask[lhs[(theta > 0) & mask[item]]] = True
+
+    _until_nothing_is_new(generating, upward)
+    used = (theta > 0) & generating[item]
+    reached = np.zeros_like(generating)
+    reached[tables.start] = True
+
+    def downward(mask):
+        mask[item[used & mask[lhs]]] = True
+        for part in (tables.trie_left, tables.trie_right):
+            mask[part[mask[trie]]] = True
+
+    _until_nothing_is_new(reached, downward)
+    return (generating & reached)[: tables.n_nonterminals]
+
+
+def _until_nothing_is_new(mask, step):
+    count = -1
+    while mask.sum() > count:
+        count = mask.sum()
+        step(mask)
 
 
 def best_chains(tables, log_theta):

@@ -5,6 +5,3 @@ from lpcfg_sk.features._productions import Productions
 from lpcfg_sk.features._templates import Node
 
 __all__ = ["InsideFeatures", "Node", "OutsideFeatures"]
-
-# Shared with other packages, but not public.
-_shared = (Productions,)

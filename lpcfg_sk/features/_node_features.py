@@ -133,7 +133,7 @@ class _NodeFeatures(
         -------
         treebank : Treebank
             `X` with one more block; features never seen in training are left out.
-            A step of a parser that was loaded from a compact file lets `X` pass:
+            In a parser that was loaded from a compact file `X` is returned as it is:
             parsing does not read features.
         """
         X = check_treebank(X, estimator=self, binary=True, allow_empty=True)
@@ -141,7 +141,7 @@ class _NodeFeatures(
         if not hasattr(self, "vocabularies_"):
             return X
         if X.n_nodes == 0:
-            # Sentences to parse: no template has anything to say.
+            # Sentences to parse have no nodes, and so no features.
             empty = (0, self.n_features_out_)
             return self._attach(X, sparse.csr_matrix(empty, dtype=np.float32))
         parts = []
@@ -231,10 +231,10 @@ class InsideFeatures(_NodeFeatures, auto_wrap_output_keys=None):
 
         - ``"left"``, ``"right"``: (a, b) and (a, c);
         - ``"rule"``: a → b c;
-        - ``"rule+left"``, ``"rule+right"``: the rule with the one at a child;
+        - ``"rule+left"``, ``"rule+right"``: the rule with the rule at a child;
         - ``"head"``: a with the tag of its head word;
         - ``"length"``: a with its number of words;
-        - ``"word"``: a → x, the only one for pre-terminals.
+        - ``"word"``: a → x, the only feature of pre-terminals.
 
         ``"cohen2013"`` means all of them. A callable takes a :class:`Node` and
         returns a feature (a str or another hashable), a list of features, or None;

@@ -8,18 +8,18 @@ from lpcfg_sk._kernels._columns import first_other_head
 from lpcfg_sk._ragged import find_keys
 from lpcfg_sk.treebank import (
     RuleIndex,
+    RuleKeys,
     RuleTable,
     SymbolTable,
     decode_table,
     head_token,
     lexical_keys,
     over_chunks,
-    rule_keys,
 )
 
 
 class NodeColumns(NamedTuple):
-    """What templates read of the nodes of a treebank.
+    """Columns of the nodes of a treebank, as templates read them.
 
     All arrays have one entry per node and hold the ids of the fitted
     :class:`Productions`; -1 stands for "none" and for "unknown".
@@ -35,7 +35,7 @@ class NodeColumns(NamedTuple):
     production : ndarray of int64
         Id of the rule a → b c or a → x at the node.
     head, outside_head : ndarray of int64
-        Tag of the head word, and of the next head as the outside tree tells it.
+        Tag of the head word, and of the next head word that the outside tree shows.
     """
 
     label: np.ndarray
@@ -71,7 +71,7 @@ class Productions:
             if table is not None:
                 tables.append(table)
         self.labels, self.words = SymbolTable(labels), SymbolTable(words)
-        keys = [self._keys(table) for table in tables]
+        keys = [self._keys(table)[1:] for table in tables]
         self.rule_keys, self.lexical_keys = (
             np.unique(np.concatenate([part[kind] for part in keys] or [_NO_KEYS]))
             for kind in range(2)
@@ -99,7 +99,7 @@ class Productions:
         """
         treebank = _parsed_rows(treebank)
         index = RuleIndex.from_treebank(treebank)
-        rules, entries = self._keys(index)
+        ids, rules, entries = self._keys(index)
         rule = find_keys(self.rule_keys, rules)
         entry = find_keys(self.lexical_keys, entries)
         entry[entry >= 0] += self.n_rules
@@ -108,7 +108,7 @@ class Productions:
         production = np.empty(index.n_nodes, dtype=np.int64)
         production[inner] = rule[index.rule[inner]]
         production[leaf] = entry[index.entry[leaf]]
-        label = self._label_ids(index)[index.label]
+        label = ids.astype(np.int64)[index.label]
         n_nodes = np.diff(index.node_offsets)
         up = np.where(
             index.parent >= 0,
@@ -154,19 +154,12 @@ class Productions:
         a, x = divmod(key, len(self.words))
         return self.labels[a], self.words[x], None
 
-    def _label_ids(self, table):
-        return SymbolTable(table.nonterminals).map_to(self.labels).astype(np.int64)
-
     def _keys(self, table):
-        """Return the keys of a table's rules, -1 where a symbol is unknown."""
-        label = self._label_ids(table)
-        word = SymbolTable(table.words).map_to(self.words)
-        rules = (table.rule_parent, table.rule_left, table.rule_right)
-        return (
-            rule_keys(*(label[ids] for ids in rules), len(self.labels)),
-            # Sorted by label first, unlike the entries of the table.
-            lexical_keys(label[table.lex_label], word[table.lex_word], len(self.words)),
-        )
+        """Return ids of a table's labels and keys of its rules, -1 if unknown."""
+        keys = RuleKeys(table, self.labels, self.words)
+        # Sorted by label first, unlike the entries of the table.
+        label, word = keys.label[table.lex_label], keys.word[table.lex_word]
+        return keys.label, keys.rules, lexical_keys(label, word, len(self.words))
 
 
 _NO_KEYS = np.zeros(0, dtype=np.int64)

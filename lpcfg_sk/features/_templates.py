@@ -1,4 +1,4 @@
-"""Templates of features: named ones, and the nodes that callables see.
+"""Feature templates by name, and the nodes that callables see.
 
 A named template gives integer keys of all nodes at once, and their names.
 

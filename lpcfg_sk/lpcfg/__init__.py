@@ -24,16 +24,3 @@ __all__ = [
     "independent_children",
     "smooth_lexicon",
 ]
-
-# Shared with other packages, but not public.
-_shared = (
-    Estimates,
-    Layout,
-    divide,
-    grammar_of_lexicon,
-    grammar_of_parameters,
-    maximize,
-    posterior_vectors,
-    requested_states,
-    smoothed_emissions,
-)

@@ -262,9 +262,9 @@ def _check_pieces(name, values, offset, lengths):
         )
 
 
-def _check_increasing(what, keys):
+def _check_increasing(name, keys):
     if np.any(np.diff(keys) <= 0):
-        raise ValueError(f"The {what} must be sorted, without repetition.")
+        raise ValueError(f"The {name} must be sorted, without repetition.")
 
 
 def conjugate(a, labels, transforms):

@@ -171,8 +171,8 @@ class _ClassTree(NamedTuple):
         return cls(parent, is_class)
 
     @property
-    def top(self):
-        """The row of all words."""
+    def all_words(self):
+        """The row of the class of all words."""
         return len(self.parent) - 1
 
     @property
@@ -244,7 +244,7 @@ def _members(own, count, tree):
     parts = []
     while len(entry):
         parts.append(own.take(entry, node, unit[entry]))
-        below = node != tree.top
+        below = node != tree.all_words
         entry, node = entry[below], tree.parent[node[below]]
     return _sum(parts)
 
@@ -255,7 +255,7 @@ def _smoothed_classes(members, size, tree):
     share = np.ones(len(row))
     parts = []
     while len(row):
-        below = node != tree.top
+        below = node != tree.all_words
         strength = np.where(below, CLASS_STRENGTH, 0.0)
         total = size[node] + strength
         parts.append(members.lend(row, node, share / total))

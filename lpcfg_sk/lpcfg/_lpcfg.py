@@ -111,9 +111,9 @@ class LPCFG(TreesOfGrammar):
         self = object.__new__(cls)
         self._labels = SymbolTable(nonterminals)
         self._words = SymbolTable(words)
-        for what, table in (("nonterminal", self._labels), ("word", self._words)):
+        for kind, table in (("nonterminal", self._labels), ("word", self._words)):
             if len(set(table.strings)) != len(table):
-                raise ValueError(f"A {what} is named twice.")
+                raise ValueError(f"A {kind} is named twice.")
         if len(arrays.n_states) != len(self._labels):
             raise ValueError(
                 f"n_states has {len(arrays.n_states)} entries for "
@@ -250,7 +250,7 @@ class LPCFG(TreesOfGrammar):
         return normalize(self)
 
     def describe_state(self, nonterminal, state, *, top=10):
-        """What a latent state does most: its words and rules.
+        """Most probable words and rules of a latent state.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class LPCFG(TreesOfGrammar):
         Parameters
         ----------
         X : Treebank or iterable of sentences
-            What is parsed are the words; given tags restrict the leaves.
+            Only the words are parsed; given tags restrict the leaves.
         **options
             Passed to the chart (limits and number of threads).
 
@@ -294,7 +294,7 @@ class LPCFG(TreesOfGrammar):
         Parameters
         ----------
         X : Treebank or iterable of sentences
-            What is parsed are the words; given tags restrict the leaves.
+            Only the words are parsed; given tags restrict the leaves.
         **options
             Passed to the chart (limits and number of threads).
 

@@ -50,7 +50,7 @@ def arrays_of_mappings(binary, lexical, root):
     lex_word = [word_id[x] for _, x in entries]
     tensors = [binary[r].ravel() for r in rules]
     vectors = [lexical[e] for e in entries]
-    tops = [root[a] for a in roots]
+    root_vectors = [root[a] for a in roots]
     arrays = GrammarArrays(
         n_states=_ids(m[a] for a in nonterminals),
         rule_parent=_ids(label_id[a] for a, _, _ in rules),
@@ -65,8 +65,8 @@ def arrays_of_mappings(binary, lexical, root):
         lex_offset=offsets([len(v) for v in vectors]),
         lexical=_joined(vectors),
         root_label=_ids(label_id[a] for (a,) in roots),
-        root_offset=offsets([len(v) for v in tops]),
-        root=_joined(tops),
+        root_offset=offsets([len(v) for v in root_vectors]),
+        root=_joined(root_vectors),
     )
     return nonterminals, words, arrays
 

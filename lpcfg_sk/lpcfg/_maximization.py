@@ -91,7 +91,7 @@ def maximize(rules, layout, counts, *, parameters=None, smoothing=0.0):
     counts : Estimates
         Counts of the rules with states; overwritten by the parameters.
     parameters : Estimates, default=None
-        By which the counts of binary rules are still to be multiplied.
+        The counts of binary rules are first multiplied by these, if given.
     smoothing : float, default=0.0
         Part s of each binary rule's counts that is replaced by the product of their
         three marginals, each of which is mixed evenly with the distribution of the
@@ -347,13 +347,13 @@ def independent_children(grammar):
     Parameters
     ----------
     grammar : LPCFG
-        A probabilistic grammar, or expected counts in its place.
+        A probabilistic grammar, or one of expected counts.
 
     Returns
     -------
     grammar : LPCFG
-        Of the model of Cohen et al. (2012), which remark 2 of the 2014 paper sets
-        beside its own:
+        In the form of Cohen et al. (2012), which remark 2 of the 2014 paper compares
+        with its own:
 
         .. math:: p(a → b\,c | h_1, a) \; p(h_2 | h_1, a → b\,c) \;
             p(h_3 | h_1, a → b\,c)
@@ -374,9 +374,7 @@ def independent_children(grammar):
         left, right = tensor.sum(axis=2), tensor.sum(axis=1)
         total = left.sum(axis=1)[:, None, None]
         products = left[:, :, None] * right[:, None, :]
-        binary[rule] = np.divide(
-            products, total, out=np.zeros_like(products), where=total != 0
-        )
+        binary[rule] = divide(products, total)
     return type(grammar).from_parameters(
         binary=binary,
         lexical=grammar.lexical,

@@ -21,7 +21,6 @@ from lpcfg_sk.treebank import (
     check_treebank,
     leaf_tokens,
     lexical_keys,
-    node_spans,
     rule_keys,
 )
 
@@ -187,13 +186,10 @@ def sample_trees(grammar, n, random_state, max_nodes):
             "are not."
         )
     label, state, size, parent, word = np.ascontiguousarray(nodes.T)
-    start, stop = node_spans(size, bounds)
     treebank = Treebank.from_columns(
         label=label,
         size=size,
         parent=parent,
-        start=start,
-        stop=stop,
         node_offsets=bounds,
         token=word[word >= 0],
         token_offsets=offsets(word >= 0)[bounds],

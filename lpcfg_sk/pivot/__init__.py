@@ -23,6 +23,3 @@ __all__ = [
     "pivot_decomposition",
     "simplex_least_squares",
 ]
-
-# Shared with other packages, but not public.
-_shared = (anchor_posteriors, check_counts, conditional_means)

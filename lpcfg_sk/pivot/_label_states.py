@@ -45,7 +45,7 @@ class PivotOptions(NamedTuple):
 
 
 class LabelNodeData(NamedTuple):
-    """What is known about the nodes of one nonterminal.
+    """Data about the nodes of one nonterminal.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Side(NamedTuple):
 
 
 class LabelStates(NamedTuple):
-    """What the decomposition tells about the latent states of one nonterminal.
+    """The latent states of one nonterminal, as the decomposition finds them.
 
     Attributes
     ----------
@@ -271,7 +271,7 @@ def _one_side(features, others, weight, m, options):
     fewest, most = n_active.min(), n_active.max()
     n_features = np.full(len(anchors), float(most))
     if fewest < most:
-        # All nodes together have the posterior p(h), as if it were that of a feature.
+        # The posterior of all nodes together is p(h), found like that of a feature.
         mean = weight @ others / weight.sum()
         share, _ = simplex_least_squares(
             mean[np.newaxis], points[anchors], **options.least_squares()

@@ -44,7 +44,7 @@ class FeatureTable(NamedTuple):
 
 
 class NodeStates(NamedTuple):
-    """What the decompositions tell about the latent states of nodes.
+    """The latent states of nodes, as the decompositions find them.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class NodeStates(NamedTuple):
         Product: for each node p(inside tree | h, a) and p(outside tree | h, a), up to a
         factor; zeros after the states of its nonterminal. Sum: their features.
     labels : list of LabelStates
-        The decompositions, without what is in `inside` and `outside`; `anchors`,
+        The decompositions, without the parts in `inside` and `outside`; `anchors`,
         `outside_anchors` and the columns of `r` and `s` are those of `columns`.
     columns : list of pairs of ndarray of int64
         Columns of the inside and outside features that occur with each nonterminal.
@@ -123,7 +123,7 @@ def node_states(nodes, index, projections, m, options, *, n_jobs=None):
 
 
 def _one_state(nodes, entry, is_root, options):
-    """Decompose a nonterminal with one state: everything is known."""
+    """Decompose a nonterminal with one state, which needs no features."""
     blocks = nodes.inside, nodes.outside
     columns, shares = [], []
     for block in blocks:
@@ -147,7 +147,7 @@ def _one_state(nodes, entry, is_root, options):
         lexical=counts[entries >= 0][:, np.newaxis],
         root=np.array([nodes.weight[is_root].sum()]),
     )
-    # One feature for all of them: it tells as much as theirs.
+    # With one state, a common feature says as much as their own.
     row = np.ones(len(entry), np.int64), np.zeros(len(entry), np.int32)
     return states, columns, (row, row)
 
@@ -248,7 +248,7 @@ def latent_rule_counts(
     layout : Layout
         Where counts lie.
     states : NodeStates
-        What is known about the states of each node.
+        The states of the nodes.
     weight : ndarray of float64, shape (n_nodes,)
         Weight of each node.
     objective : {"sum", "product"}
@@ -407,7 +407,7 @@ def _posteriors(index, states, nodes, weight):
         prior[a, : len(share)] = share
     joint = prior[label] * states.inside[nodes] * states.outside[nodes]
     total = joint.sum(axis=1, keepdims=True)
-    # Features that contradict each other tell nothing.
+    # Features that contradict each other carry no information.
     joint = np.where(total > 0, joint, prior[label])
     posteriors = joint / joint.sum(axis=1, keepdims=True)
     return posteriors * weight[nodes, np.newaxis]

@@ -1,6 +1,5 @@
 """Learning by pivots: latent states of nodes, counts of rules, grammar."""
 
-import sys
 from numbers import Integral, Real
 
 import numpy as np
@@ -27,8 +26,8 @@ from lpcfg_sk.treebank import RuleIndex, count_rules, over_chunks, weighted_tree
 _MAX_ITER = {"sum": 10, "product": 3}
 # States that differ less in their features are copies of each other.
 _COLLAPSED = 1e-8
-# A warning tells so of nonterminals with this many times the nodes that pivots need;
-# of rarer ones it is only to be expected.
+# Nonterminals with less than this many times the nodes that pivots need get no warning:
+# their states often collapse.
 _NODES_PER_PIVOT = 5
 
 
@@ -136,7 +135,7 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         r̂(f | h, a), the probability that the inside tree of a node has feature f, a
         column of the block "inside". A row sums to the number of templates.
     s_ : dict of str to CSR matrix of shape (m, n_outside_features)
-        ŝ(g | h, a), the same of outside trees. Compact model files leave both out.
+        ŝ(g | h, a), the same for outside trees. Compact model files leave both out.
     alpha_, beta_ : dict of str to float
         How frequent pivots are (assumption 1): the least probability, over the states,
         of a state's most frequent pivot; among inside features, and among outside
@@ -179,7 +178,7 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
     features; lexical and root parameters are sums of p(h | inside tree, outside tree).
 
     Exact moments give the exact grammar, for the sum always, for the product with one
-    feature a side: those of all trees of a grammar with their probabilities as
+    feature per side: those of all trees of a grammar with their probabilities as
     `sample_weight`, with ``scaling=0, prior=0, smoothing=0, lexicon_alpha=0,
     anchor_min_count=0``, small `tol` and `solver_tol`, and enough iterations of all
     kinds.  Theorem 1 assumes this limit, pivots (``alpha_``, ``beta_``) and strict
@@ -326,7 +325,7 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         return self
 
     def _set_states(self, nonterminals, states, treebank):
-        """Keep what the decompositions say, and warn of copies of a state."""
+        """Set the attributes of the latent states, and warn of copies of a state."""
         labels = dict(zip(nonterminals, states.labels, strict=True))
         inside, outside = (
             dict(zip(nonterminals, columns, strict=True))
@@ -363,10 +362,6 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
                 "lower prior, or add features",
                 UserWarning,
             )
-
-    def _say(self, text):
-        if self.verbose:
-            sys.stderr.write(f"PivotLPCFG: {text}\n")
 
     def _find_states(self, nodes, index):
         """Step 1: projections by CCA, and the states that they show."""

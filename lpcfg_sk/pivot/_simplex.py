@@ -64,20 +64,7 @@ def match_states(Q, posteriors, s, start, *, tol, max_iter):
         gap = min(gap, abs(ceiling - log_likelihood))
         return gradient, (gap + impossible) / total
 
-    t = start
-    gradient, gap = expect(t)
-    n_iter = 0
-    if gap > tol and max_iter > 0:
-        # zeros are absorbing in EM
-        t = 0.99 * start + 0.01 / start.shape[1]
-        gradient, gap = expect(t)
-        while gap > tol and n_iter < max_iter:
-            counts = t * gradient
-            norm = counts.sum(axis=1, keepdims=True)
-            t = np.divide(counts, norm, out=t.copy(), where=norm > 0)
-            n_iter += 1
-            gradient, gap = expect(t)
-    return t, n_iter, float(gap)
+    return _climb(expect, start, 0.01 / start.shape[1], 1, tol, max_iter)
 
 
 def likeliest_columns(Q, posteriors, start, *, tol, max_iter):
@@ -119,19 +106,42 @@ def likeliest_columns(Q, posteriors, start, *, tol, max_iter):
         gap = np.maximum(gradient.max(axis=0) - counts, 0.0).sum()
         return gradient, (gap + impossible) / total
 
-    s, n_iter = np.ascontiguousarray(start), 0
-    gradient, gap = expect(s)
+    share = 0.01 * (Q.sum(axis=0) / total)[:, None]
+    return _climb(expect, np.ascontiguousarray(start), share, 0, tol, max_iter)
+
+
+def _climb(expect, start, share, axis, tol, max_iter):
+    """Raise a likelihood by EM until its duality gap is at most `tol`.
+
+    Parameters
+    ----------
+    expect : callable
+        Returns the gradient and the duality gap at given distributions.
+    start : ndarray of float64
+        Distributions along an axis; returned as they are where their gap is small.
+    share : float or ndarray
+        Added to 0.99 times the start, whose zeros EM could not leave.
+    axis, tol, max_iter : int, float and int
+        Axis of the distributions, and when to stop.
+
+    Returns
+    -------
+    distributions : ndarray of float64
+    n_iter : int
+    gap : float
+    """
+    x, n_iter = start, 0
+    gradient, gap = expect(x)
     if gap > tol and max_iter > 0:
-        # zeros are absorbing in EM
-        s = 0.99 * s + 0.01 * (Q.sum(axis=0) / total)[:, None]
-        gradient, gap = expect(s)
+        x = 0.99 * start + share
+        gradient, gap = expect(x)
         while gap > tol and n_iter < max_iter:
-            counts = s * gradient
-            norm = counts.sum(axis=0)
-            s = np.divide(counts, norm, out=s.copy(), where=norm > 0)
+            counts = x * gradient
+            norm = counts.sum(axis=axis, keepdims=True)
+            x = np.divide(counts, norm, out=x.copy(), where=norm > 0)
             n_iter += 1
-            gradient, gap = expect(s)
-    return s, n_iter, float(gap)
+            gradient, gap = expect(x)
+    return x, n_iter, float(gap)
 
 
 def fast_anchor_words(points, m, *, candidates=None, tol=1e-10):

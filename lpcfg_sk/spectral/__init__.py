@@ -15,6 +15,3 @@ __all__ = [
     "tagged_sequences_to_treebank",
     "treebank_to_tagged_sequences",
 ]
-
-# Shared with other packages, but not public.
-_shared = (SIDES, NodeFeatures, SpectralFamily, decompose, project_label)

@@ -21,7 +21,6 @@ from lpcfg_sk._svd import is_small, leading_triplets
 _MOST_ENTRIES = 2**22
 #: Features in a file that a product reads at a time.
 _PART_ENTRIES = 2**20
-__all__ = ["STATE_RULES", "numerical_rank", "state_number"]
 
 #: Counts between which the ramp rises, those of Rainbow, the parser of Narayan and
 #: Cohen. It has a second ramp, from 10 to 100, which never lies below this one.

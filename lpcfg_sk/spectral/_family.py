@@ -7,10 +7,8 @@ import numpy as np
 from sklearn.base import clone
 
 from lpcfg_sk.lpcfg import Layout, coarse_pcfg
-from lpcfg_sk.spectral._decomposition import project
-from lpcfg_sk.spectral._moments import accumulate_moments
-from lpcfg_sk.spectral._node_features import SIDES, node_weight
-from lpcfg_sk.treebank import RuleCounts, RuleIndex
+from lpcfg_sk.spectral._moments import accumulate_moments, projected_nodes
+from lpcfg_sk.treebank import RuleCounts
 
 
 class DecomposedCorpus(NamedTuple):
@@ -91,20 +89,8 @@ class SpectralFamily:
     @cached_property
     def _nodes(self):
         """Rules, projections and weights of the nodes of all trees."""
-        X, columns, rules, projections, *_ = self._corpus
-        index = RuleIndex.from_treebank(X, table=rules)
-        vectors = [
-            project(
-                X.blocks[side],
-                index.label,
-                projections,
-                side,
-                self._corpus.ranks,
-                ridge=self._learner.ridge,
-            )
-            for side in SIDES
-        ]
-        return index, *vectors, node_weight(index, *columns)
+        corpus = self._corpus
+        return projected_nodes(*corpus[:4], corpus.ranks, self._learner.ridge)
 
     def cut(self, nonterminal, m):
         """Return the number of states that the data supports, at most m.
@@ -151,6 +137,5 @@ class SpectralFamily:
         moments = accumulate_moments(
             *self._nodes, n_states, chosen=chosen, n_jobs=learner.n_jobs
         )
-        return learner._set_solution(
-            self._corpus, n_states, moments, self._coarse, chosen=chosen, known=known
-        )
+        grammar = learner._solve(self.rules, moments, chosen=chosen, known=known)
+        return learner._set_solution(self._corpus, n_states, grammar, self._coarse)

@@ -109,22 +109,37 @@ def corpus_moments(X, columns, rules, projections, n_states, *, ridge=0.0, n_job
     n_rule_jobs = n_jobs if len(X.chunk_offsets) == 2 else None
 
     def moments(treebank, *items):
-        index = RuleIndex.from_treebank(treebank, table=rules)
-        vectors = [
-            project(
-                treebank.blocks[side],
-                index.label,
-                projections,
-                side,
-                n_states,
-                ridge=ridge,
-            )
-            for side in SIDES
-        ]
-        weight = node_weight(index, *items)
-        return accumulate_moments(index, *vectors, weight, n_states, n_jobs=n_rule_jobs)
+        nodes = projected_nodes(treebank, items, rules, projections, n_states, ridge)
+        return accumulate_moments(*nodes, n_states, n_jobs=n_rule_jobs)
 
     return reduce(add_moments, over_chunks(moments, X, *columns, n_jobs=n_jobs))
+
+
+def projected_nodes(treebank, items, rules, projections, n_states, ridge):
+    """Project the features of all nodes of a treebank (figure 7, step 1).
+
+    Parameters
+    ----------
+    treebank : Treebank
+        Binary trees with inside and outside features.
+    items : tuple of ndarray
+        Arguments of :func:`node_weight`.
+    rules, projections, n_states, ridge
+        As in :func:`corpus_moments`.
+
+    Returns
+    -------
+    index, inside, outside, weight
+        Arguments of :func:`accumulate_moments`.
+    """
+    index = RuleIndex.from_treebank(treebank, table=rules)
+    vectors = (
+        project(
+            treebank.blocks[side], index.label, projections, side, n_states, ridge=ridge
+        )
+        for side in SIDES
+    )
+    return index, *vectors, node_weight(index, *items)
 
 
 def accumulate_moments(
@@ -208,8 +223,8 @@ def _rule_sums(index, inside, outside, weight, chosen, shapes, n_jobs):
     places = [offsets(size) for size in sizes]
     totals = RuleSums(*(np.empty(place[-1]) for place in places))
 
-    # Each chunk owns its rules, so nothing has to be added up between chunks, and
-    # memory is that of the parameters.
+    # Each chunk has rules of its own, so that nothing is added up between chunks and
+    # only the parameters take memory.
     def chunk(begin, end):
         first, second, third = (place[end] - place[begin] for place in places)
         sums = RuleSums(np.zeros(first), np.zeros(second), np.empty(third))

@@ -90,7 +90,7 @@ class NodeFeatures:
     Parameters
     ----------
     chunks : list
-        What a :class:`Spool` keeps of the features of each chunk.
+        Features of each chunk, as a :class:`Spool` keeps them.
     totals : tuple
         The attributes below, in their order.
     folder : str or None
@@ -221,7 +221,7 @@ class NodeFeatures:
 
 
 def _totals(blocks, label, weight, chunk):
-    """Return what :class:`NodeFeatures` adds up over chunks."""
+    """Return the sums that :class:`NodeFeatures` adds up over chunks."""
     n_labels = len(chunk.bounds) - 1
     counts = [
         np.bincount(

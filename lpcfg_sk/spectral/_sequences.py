@@ -3,7 +3,7 @@
 import numpy as np
 
 from lpcfg_sk._ragged import offsets
-from lpcfg_sk.treebank import SymbolTable, Treebank, check_treebank, node_spans
+from lpcfg_sk.treebank import SymbolTable, Treebank, check_treebank
 
 
 def tagged_sequences_to_treebank(sentences):
@@ -79,13 +79,9 @@ def tagged_sequences_to_treebank(sentences):
     columns = {
         name: np.column_stack([chain[name], leaf[name]]).ravel()[kept] for name in chain
     }
-    node_offsets = offsets(2 * lengths - 1)
-    start, stop = node_spans(columns["size"], node_offsets)
     return Treebank.from_columns(
         **columns,
-        start=start,
-        stop=stop,
-        node_offsets=node_offsets,
+        node_offsets=offsets(2 * lengths - 1),
         token=token,
         token_offsets=token_offsets,
         labels=SymbolTable([*tags, *_chain_labels(tags)]),

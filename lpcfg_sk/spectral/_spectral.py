@@ -1,6 +1,5 @@
 """Spectral learning: features, singular vectors, moments, grammar."""
 
-import sys
 from numbers import Integral, Real
 
 import numpy as np
@@ -104,11 +103,10 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
         Where to keep decompositions. A later fit on the same treebank (with the
         same features, weights and scaling) that needs no more vectors takes the
         leading ones.
-    decoder : {"auto", "mbr", "max-marginal", "max-rule-product", "viterbi"}, \
-default="auto"
-        Which tree :meth:`predict` returns; "auto" is "max-marginal" where parameters
-        are negative, as they are for more than one state, and else "mbr". "viterbi"
-        takes no negative ones.
+    decoder : str, default="auto"
+        Which tree :meth:`predict` returns: "mbr", "max-marginal", "max-rule-product" or
+        "viterbi" (no negative parameters). "auto" is "max-marginal" where parameters
+        are negative, as they are for more than one state, and else "mbr".
     prune : float or None, default=3e-4
         Chart items whose posterior under a plain treebank PCFG is estimated to be
         smaller are left out, see "Pruning" in the user guide. None (or 0) for full
@@ -123,7 +121,7 @@ default="auto"
     n_jobs : int, default=None
         Number of jobs, as in joblib. The result does not depend on it.
     verbose : int, default=0
-        Whether to report the steps (on standard error).
+        Whether to report the steps on standard error.
     random_state : int, RandomState or None, default=None
         For ``svd_solver="randomized"``, drawn nodes and split samples.
 
@@ -275,17 +273,20 @@ default="auto"
         -------
         self : object
         """
+        # Figure 8: features of the nodes, and singular vectors by nonterminal.
         corpus = self._decompose_corpus(X, sample_weight, self.m_max or 1)
         n_states = self._numbers_of_states(corpus)
         self._say(
             f"{len(n_states)} nonterminals, {n_states.max()} states at most, "
             f"{n_states.mean():.1f} each"
         )
+        # Figure 7: moments of the projected nodes, and parameters from the moments.
         moments = corpus_moments(
             *corpus[:4], n_states, ridge=self.ridge, n_jobs=self.n_jobs
         )
+        grammar = self._solve(corpus.rules, moments)
         coarse = coarse_pcfg(corpus.rules, alpha=self.lexicon_alpha)
-        return self._set_solution(corpus, n_states, moments, coarse)
+        return self._set_solution(corpus, n_states, grammar, coarse)
 
     def _decompose_corpus(self, X, sample_weight, n_vectors):
         """Find the rules of X, and at least `n_vectors` singular vectors (figure 8)."""
@@ -338,11 +339,10 @@ default="auto"
             ]
         return np.minimum(corpus.ranks, wanted)
 
-    def _set_solution(self, corpus, n_states, moments, coarse, **known):
-        """Solve for the grammar (figure 7, step 3), and set what was learnt."""
-        rules = corpus.rules
+    def _solve(self, rules, moments, **known):
+        """Compute the grammar of the moments (figure 7, step 3)."""
         self._say(f"{rules.n_rules} rules, {moments.rule_third.size} parameters")
-        grammar = solve(
+        return solve(
             rules,
             moments,
             smoothing=self.smoothing,
@@ -350,8 +350,11 @@ default="auto"
             alpha=self.lexicon_alpha,
             **known,
         )
-        self._set_model(grammar, coarse, rules)
-        names = rules.nonterminals
+
+    def _set_solution(self, corpus, n_states, grammar, coarse):
+        """Set the fitted attributes."""
+        self._set_model(grammar, coarse, corpus.rules)
+        names = corpus.rules.nonterminals
         self.m_ = dict(zip(names, n_states.tolist(), strict=True))
         self.counts_ = dict(zip(names, corpus.label_count.tolist(), strict=True))
         self.projections_ = dict(zip(names, corpus.projections, strict=True))
@@ -478,7 +481,7 @@ default="auto"
         See Also
         --------
         mixture_log_prob : Finite for every sentence with a tree.
-        marginals : Says what pruning and unknown words mean here.
+        span_marginals : Says what pruning and unknown words mean here.
         """
         X = self._check_sentences(X)
         charts = self._precise_charts(self._parser(), X)
@@ -495,7 +498,3 @@ default="auto"
                 ParseFailureWarning,
             )
         return log_prob
-
-    def _say(self, text):
-        if self.verbose:
-            sys.stderr.write(f"SpectralLPCFG: {text}\n")

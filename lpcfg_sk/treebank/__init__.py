@@ -7,7 +7,6 @@ from lpcfg_sk.treebank._binarize import (
     head_token,
     unbinarize,
 )
-from lpcfg_sk.treebank._columns import node_spans
 from lpcfg_sk.treebank._labels import (
     BARE,
     LabelParts,
@@ -73,27 +72,3 @@ __all__ = [
     "unbinarize",
     "write_treebank",
 ]
-
-# Shared with other packages, but not public.
-_shared = (
-    BARE,
-    CLASS_STRENGTH,
-    RuleKeys,
-    RuleTable,
-    TreebankInputMixin,
-    TreebankTransformerMixin,
-    append_rows,
-    check_sample_weight,
-    check_treebank,
-    encode_label,
-    escape_label,
-    leaf_tokens,
-    lexical_keys,
-    node_spans,
-    rule_keys,
-    table_of_keys,
-    transforms_shards,
-    treebank_files,
-    trees_and_sentences,
-    weighted_trees,
-)

@@ -152,6 +152,11 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
             Binary trees over the same tokens.
         """
         treebank = self._check(X)
+        if treebank.n_nodes == 0:
+            # Sentences to parse, often one at a time: only tags have labels.
+            tag, labels = self._tags(treebank, [])
+            empty = {"blocks": {}, "block_names": {}}
+            return treebank.replace(tag=tag, labels=labels, **empty, binarized=True)
         head = np.zeros(0, dtype=np.int32)
         if self.direction == "head":
             head = find_heads(treebank, self.head_rules)

@@ -15,7 +15,7 @@ from lpcfg_sk._kernels._scanner import (
 )
 from lpcfg_sk.treebank._penn import MESSAGES, ROOT, UNLIMITED
 
-#: What stands for a missing edge label or tag.
+#: Written for a missing edge label or tag.
 NO_EDGE = "--"
 
 

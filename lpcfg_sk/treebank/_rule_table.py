@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from lpcfg_sk._ragged import offsets
+from lpcfg_sk.treebank._symbols import SymbolTable
 
 
 def rule_keys(parent, left, right, n_labels):
@@ -216,32 +217,28 @@ class RuleKeys:
     ----------
     table : RuleTable
         The rules.
-    nonterminals, words : sequence of str
-        The other symbols, which include those of the table.
+    nonterminals, words : SymbolTable or sequence of str
+        The other symbols.
 
     Attributes
     ----------
     label, word : ndarray of int32
-        New id of each nonterminal and word of the table.
+        New id of each nonterminal and word of the table, -1 where there is none.
     rules, entries, roots : ndarray of int64
-        New keys of the binary rules, lexical rules and roots.
+        New keys of the binary rules, lexical rules and roots; -1 for those with a
+        symbol that has no new id.
     """
 
     def __init__(self, table, nonterminals, words):
         n_labels = len(nonterminals)
-        self.label = _positions(table.nonterminals, nonterminals)
-        self.word = _positions(table.words, words)
+        self.label = SymbolTable(table.nonterminals).map_to(nonterminals)
+        self.word = SymbolTable(table.words).map_to(words)
         rules = (table.rule_parent, table.rule_left, table.rule_right)
         self.rules = rule_keys(*(self.label[part] for part in rules), n_labels)
         self.entries = lexical_keys(
             self.word[table.lex_word], self.label[table.lex_label], n_labels
         )
         self.roots = self.label[table.root_label].astype(np.int64)
-
-
-def _positions(strings, table):
-    position = {s: i for i, s in enumerate(table)}
-    return np.fromiter((position[s] for s in strings), np.int32, count=len(strings))
 
 
 def _add(keys, counts):

@@ -37,7 +37,7 @@ class SymbolTable:
             backoff = read_only(backoff)
         self.backoff = backoff
         self._ids = None
-        # What decode_table makes of the symbols, if they are labels.
+        # Result of decode_table, if the symbols are labels.
         self._decoded = None
 
     def __len__(self):
@@ -112,7 +112,7 @@ class SymbolTable:
         )
 
     def translate(self, ids, other):
-        """Ids in another table of the symbols with some ids in this one.
+        """Translate ids of this table into ids of another one.
 
         Parameters
         ----------
@@ -144,8 +144,10 @@ class SymbolTable:
         Returns
         -------
         ids : ndarray of int, shape (len(self),)
-            -1 where no class is known either.
+            -1 where no class is known either; `ids` in a table without classes.
         """
+        if self.backoff is None:
+            return ids
         ids, coarser = np.array(ids), self.backoff
         while True:
             unknown = np.flatnonzero((ids < 0) & (ids[coarser] >= 0))

@@ -11,27 +11,32 @@ from lpcfg_sk._html import figures_html
 from lpcfg_sk._parallel import cut_by_work
 from lpcfg_sk._ragged import read_only
 from lpcfg_sk.treebank._columns import (
+    MAPPINGS,
     NODE_COLUMNS,
     OFFSETS,
     TOKEN_COLUMNS,
-    columns_of_objects,
-    iter_rows,
+    compact_columns,
     joined_columns,
-    kind_of,
     node_frame,
+    node_spans,
     ranges,
     row_key,
+    same_trees,
 )
+from lpcfg_sk.treebank._objects import columns_of_objects, iter_rows, kind_of
 from lpcfg_sk.treebank._origins import WithOrigins
 from lpcfg_sk.treebank._penn import scan_brackets
 from lpcfg_sk.treebank._storage import TreebankFiles
-from lpcfg_sk.treebank._symbols import SymbolTable, compact_ids, translate
+from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree
 
 #: Nodes and tokens in a chunk.
 _CHUNK_SIZE = 2**22
 
-_MAPPINGS = ("blocks", "block_names")
+_IMMUTABLE = (
+    "a Treebank is immutable, its {!r} cannot be {}; "
+    "treebank.replace(...) gives a new one"
+)
 
 
 class Treebank(TreebankFiles, WithOrigins, Sequence):
@@ -107,13 +112,13 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
         label,
         size,
         parent,
-        start,
-        stop,
         node_offsets,
         token,
         token_offsets,
         labels,
         tokens,
+        start=None,
+        stop=None,
         word=None,
         words=None,
         tag=None,
@@ -126,7 +131,7 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
 
         Parameters
         ----------
-        label, size, parent, start, stop : array-like of int
+        label, size, parent : array-like of int
             Node columns, see the attributes of :class:`Treebank`.
         node_offsets : array-like of int
             First node of each tree, and the number of nodes at the end.
@@ -136,6 +141,8 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
             First token of each tree, and the number of tokens at the end.
         labels, tokens : SymbolTable or iterable of str
             Symbol tables.
+        start, stop : array-like of int, default=None
+            Spans of the nodes; None for those that follow from the sizes.
         word, words : array-like of int and SymbolTable, default=None
             The words that models see; None for the surface tokens.
         tag : array-like of int, default=None
@@ -152,6 +159,8 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
         treebank : Treebank
         """
         tokens = _table(tokens)
+        if start is None:
+            start, stop = node_spans(np.asarray(size, int), np.asarray(node_offsets))
         state = {
             "label": label,
             "size": size,
@@ -179,7 +188,7 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
             state[name] = _frozen(state[name], np.int32)
         for name in OFFSETS:
             state[name] = _frozen(state[name], np.int64)
-        for name in _MAPPINGS:
+        for name in MAPPINGS:
             state[name] = MappingProxyType(dict(state[name]))
         state.setdefault("origins", None)
         n_nodes = int(state["node_offsets"][-1])
@@ -194,16 +203,10 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
         return treebank
 
     def __setattr__(self, name, value):
-        raise AttributeError(
-            f"a Treebank is immutable, its {name!r} cannot be set; "
-            "treebank.replace(...) gives a new one"
-        )
+        raise AttributeError(_IMMUTABLE.format(name, "set"))
 
     def __delattr__(self, name):
-        raise AttributeError(
-            f"a Treebank is immutable, its {name!r} cannot be deleted; "
-            "treebank.replace(...) gives a new one"
-        )
+        raise AttributeError(_IMMUTABLE.format(name, "deleted"))
 
     def replace(self, **changes):
         """Return a treebank with some columns, tables or blocks replaced.
@@ -227,7 +230,7 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
         (3, 2)
         """
         treebank = Treebank.from_columns(**{**self._state(), **changes})
-        if changes.keys() <= set(_MAPPINGS):
+        if changes.keys() <= set(MAPPINGS):
             treebank.__dict__["_kept"] = self._kept
         return treebank
 
@@ -346,10 +349,7 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
         return np.array([0, *(end for _, end in cut_by_work(work, _CHUNK_SIZE))])
 
     def chunks(self):
-        """Cut the rows into views of bounded size.
-
-        Learners go through a corpus chunk by chunk. A :class:`ShardedTreebank` opens
-        its files one at a time instead.
+        """Cut the rows into views of bounded size, as learners go through them.
 
         Returns
         -------
@@ -433,18 +433,7 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
     def __eq__(self, other):
         if not isinstance(other, Treebank):
             return NotImplemented
-        same_shape = all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("node_offsets", "token_offsets", "size")
-        )
-        return same_shape and all(
-            _same_symbols(self, other, column, table)
-            for column, table in (
-                ("label", "labels"),
-                ("token", "tokens"),
-                ("tag", "labels"),
-            )
-        )
+        return same_trees(self, other)
 
     def __hash__(self):
         return hash((len(self), self.n_tokens, zlib.crc32(self.size.tobytes())))
@@ -472,28 +461,7 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
         return figures_html("Treebank", {k: n for k, n in figures.items() if n}, below)
 
     def __reduce__(self):
-        return _restore, (self._canonical(),)
-
-    def _canonical(self):
-        """Return the state with tables reduced to the symbols that occur, in order.
-
-        Two treebanks with the same content then have the same bytes, however they
-        were sliced or read, which is what ``Pipeline(memory=...)`` compares. A
-        fitted vocabulary (one with signature classes) is kept whole.
-        """
-        # A read-only view of a dictionary cannot be pickled.
-        state = {**self._state(), **{k: dict(self.__dict__[k]) for k in _MAPPINGS}}
-        both = np.concatenate([self.label, self.tag])
-        both, state["labels"] = compact_ids(both, self.labels)
-        state["label"] = both[: self.n_nodes]
-        state["tag"] = both[self.n_nodes :] if (self.tag >= 0).any() else None
-        state["token"], state["tokens"] = compact_ids(self.token, self.tokens)
-        if self.words is self.tokens and np.array_equal(self.word, self.token):
-            state["word"] = state["words"] = None
-        elif self.words.backoff is None:
-            state["word"], state["words"] = compact_ids(self.word, self.words)
-        state["origins"] = self.origins and self.origins.compact()
-        return state
+        return _restore, (compact_columns(self),)
 
 
 def concatenate(treebanks):
@@ -532,12 +500,3 @@ def _frozen(array, dtype):
 
 def _table(strings):
     return strings if isinstance(strings, SymbolTable) else SymbolTable(strings)
-
-
-def _same_symbols(one, two, column, table):
-    a, b = getattr(one, column), getattr(two, column)
-    if getattr(one, table) is not getattr(two, table):
-        a = translate(a, getattr(one, table).map_to(getattr(two, table)))
-        if (a[getattr(one, column) >= 0] < 0).any():
-            return False
-    return np.array_equal(a, b)

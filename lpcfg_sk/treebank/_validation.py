@@ -262,6 +262,18 @@ class TreebankInputMixin:
         tags.input_tags.two_d_array = False
         return tags
 
+    def _check_sentences(self, X, sharded=False):
+        """Check X for a method that takes trees and sentences, after the fit."""
+        check_is_fitted(self)
+        return check_treebank(X, estimator=self, allow_empty=True, sharded=sharded)
+
+    def _check_trees(self, X):
+        """Check X for a method that takes binary trees, after the fit."""
+        check_is_fitted(self)
+        return check_treebank(
+            X, estimator=self, parsed=True, binary=True, allow_empty=True
+        )
+
 
 class TreebankTransformerMixin(
     TreebankInputMixin, TransformerMixin, auto_wrap_output_keys=None

@@ -9,6 +9,7 @@ from lpcfg_sk.automata._tensors import DenseTensor
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 from tests.automata.test_minimizer import TREES
 from tests.reference.wta import random_wta
+from tests.tolerances import SUM
 
 pytestmark = pytest.mark.slow_without_jit
 
@@ -39,6 +40,12 @@ def test_strong_convergence_is_that_of_the_paper(p, leaf, strong, square):
     if not square:
         with pytest.raises(NotStronglyConvergentError, match=r"\|t\|·f\(t\)²"):
             wta.singular_values()
+
+
+@pytest.mark.parametrize(("relative", "strong"), [(-SUM, True), (SUM, False)])
+def test_strong_convergence_ends_at_a_quarter(relative, strong):
+    wta = branching(0.5 * (1 + relative), 0.5)
+    assert wta.is_strongly_convergent is strong
 
 
 def expected_size(wta, height):

@@ -7,8 +7,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from lpcfg_sk import LPCFG, PCFG, WTA, SVTAMinimizer, Treebank
-from lpcfg_sk.automata import _analysis, _svta
-from lpcfg_sk.automata._svta import RECENT
+from lpcfg_sk.automata import _gram_matrices, _svta
+from lpcfg_sk.automata._minimizer import RECENT
 from lpcfg_sk.exceptions import (
     NotFittedError,
     NotStronglyConvergentError,
@@ -73,10 +73,10 @@ def test_each_step_of_a_fit_runs_once(monkeypatch, n_states):
         monkeypatch.setattr(module, name, counted)
 
     steps = {
-        "find_recursion": _analysis,
-        "tree_sum": _analysis,
-        "subcritical_radius": _analysis,
-        "context_gram": _analysis,
+        "find_recursion": _gram_matrices,
+        "tree_sum": _gram_matrices,
+        "subcritical_radius": _gram_matrices,
+        "context_gram": _gram_matrices,
         "reduction": _svta,
         "_truncated_svd": _svta,
         "change_basis": _svta,

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from lpcfg_sk import PCFG, WTA, SVTAMinimizer
 from lpcfg_sk._parallel import one_blas_thread
-from lpcfg_sk.automata import _analysis
-from lpcfg_sk.automata._svta import RECENT, RecentResults
+from lpcfg_sk.automata import _gram_matrices
+from lpcfg_sk.automata._minimizer import RECENT, RecentResults
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 from tests.automata.test_minimizer import TREES
 from tests.reference.wta import random_wta
@@ -27,13 +27,13 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.fixture
 def solved(monkeypatch):
     """Automata whose Gram equations were solved, by their number of states."""
-    calls, solve = [], _analysis.tree_sum
+    calls, solve = [], _gram_matrices.tree_sum
 
     def counted(tensors, *args):
         calls.append(tensors[0].n)
         return solve(tensors, *args)
 
-    monkeypatch.setattr(_analysis, "tree_sum", counted)
+    monkeypatch.setattr(_gram_matrices, "tree_sum", counted)
     RECENT.clear()
     yield calls
     RECENT.clear()

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import LPCFG, SpectralLPCFG
-from lpcfg_sk.bounds import grammar_moments, spectral_ratio_sample_size
+from lpcfg_sk.bounds import (
+    grammar_moments,
+    least_coefficient,
+    spectral_ratio_sample_size,
+)
 from lpcfg_sk.datasets import make_lpcfg
 from lpcfg_sk.lpcfg import independent_children
 from tests.spectral.conftest import enumerate_trees, finite, finite_grammar
@@ -66,7 +70,7 @@ def test_any_features_of_all_trees(finite):
         values = np.linalg.svd(omega, compute_uv=False)
         assert moments.sigma == pytest.approx(values[m - 1], abs=SUM)
         assert moments.I.sum(axis=0) @ moments.gamma == pytest.approx(
-            share @ phi.sum(1)
+            share @ phi.sum(1), rel=SUM
         )
         np.testing.assert_allclose(moments.gamma, indicators[a].gamma, atol=SUM)
 
@@ -98,6 +102,46 @@ def test_states_of_infinitely_many_trees():
         expected = expected @ t.sum(axis=2)
     np.testing.assert_allclose(moments["S"].gamma, total / total.sum(), rtol=SUM)
     np.testing.assert_allclose(moments["A"].I, [[0.2, 0.9], [0.8, 0.1]], rtol=EXACT)
+
+
+def test_least_coefficient_is_that_of_the_sums_over_all_trees(finite):
+    """D, d and c¹ of equations 14 to 16, node by node; signs do not matter."""
+    grammar, trees, p = finite
+    label, _ = grammar.encode(trees)
+    names = [grammar.nonterminals[i] for i in label]
+    words = iter(trees.words[i] for i in trees.word)
+    weight = np.repeat(p, np.diff(trees.node_offsets))
+    phi, psi = (trees.blocks[side].toarray() for side in ("inside", "outside"))
+    Y, Z, total = {}, {}, {}
+    for a, m in grammar.m.items():
+        nodes = np.flatnonzero([name == a for name in names])
+        total[a] = weight[nodes].sum()
+        omega = (phi[nodes].T * weight[nodes]) @ psi[nodes] / total[a]
+        U, _, V = np.linalg.svd(omega, full_matrices=False)
+        Y |= zip(nodes, phi[nodes] @ U[:, :m], strict=True)
+        Z |= zip(nodes, psi[nodes] @ V[:m].T, strict=True)
+    found = {("root", "S"): sum(weight[i] * Y[i] for i in trees.node_offsets[:-1])}
+    for node, a in enumerate(names):
+        if trees.size[node] == 1:
+            key, value = (a, next(words)), Z[node]
+        else:
+            # Children follow their parent.
+            left, right = node + 1, node + 1 + trees.size[node + 1]
+            key = a, names[left], names[right]
+            value = np.einsum("i,j,k->ijk", Z[node], Y[left], Y[right])
+        found[key] = found.get(key, 0.0) + value * weight[node] / total[a]
+    expected = min(np.abs(value).min() for value in found.values())
+    assert least_coefficient(grammar, trees) == pytest.approx(expected, rel=SUM)
+
+
+def test_states_that_features_do_not_tell_apart_have_no_coefficients():
+    same = LPCFG.from_parameters(
+        {("S", "A", "A"): np.full((1, 2, 2), 0.25)},
+        {("A", "x"): [0.5, 0.5], ("A", "y"): [0.5, 0.5]},
+        {"S": [1.0]},
+    )
+    with pytest.raises(ValueError, match="2 states of 'A' apart"):
+        least_coefficient(same)
 
 
 def test_grammars_without_moments(finite):

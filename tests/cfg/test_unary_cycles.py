@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from lpcfg_sk import CFG, MarginEMPCFG
-from lpcfg_sk.cfg._rules import rule_weights
-from lpcfg_sk.cfg._useful_symbols import useful_nonterminals
+from lpcfg_sk.cfg._rules import rule_weights, useful_nonterminals
 from tests.tolerances import EXACT
 
 SENTENCES = [["a"], ["a", "a"], ["a"]]
