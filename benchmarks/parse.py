@@ -55,18 +55,21 @@ def phases(parser, dev):
         "inside-outside": fine,
         "decode": max(total - coarse - fine, 0.0),
         "items": sum(len(p.forest.item_label) for p in pruned),
-        "two threads": wall(learner, words, 1) / wall(learner, words, 2),
+        "two threads": best_wall(learner, words, 1) / best_wall(learner, words, 2),
         "F1": 100 * f1_score(dev, trees),
     }
 
 
-def wall(learner, words, n_jobs):
-    """Return the seconds by the clock that a parse takes."""
+def best_wall(learner, words, n_jobs):
+    """Return the seconds by the clock that a parse takes, the best of three."""
     learner.set_params(n_jobs=n_jobs)
-    begin = time.perf_counter()
-    learner.predict(words)
+    seconds = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        learner.predict(words)
+        seconds.append(time.perf_counter() - begin)
     learner.set_params(n_jobs=None)
-    return time.perf_counter() - begin
+    return min(seconds)
 
 
 def main():

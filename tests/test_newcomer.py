@@ -1,7 +1,9 @@
 """What a newcomer types, one line each, and what comes of it."""
 
 import copy
+import io
 import pickle
+import re
 import warnings
 
 import nltk
@@ -10,7 +12,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline
 
 import lpcfg_sk
@@ -23,12 +26,21 @@ from lpcfg_sk import (
     make_parser,
     read_treebank,
 )
+from lpcfg_sk._cli import main
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.exceptions import (
     ChartMemoryError,
     NotFittedError,
     ParseError,
     ParseFailureWarning,
+)
+from lpcfg_sk.inspection import compare, report, results_table
+from lpcfg_sk.metrics import (
+    f1_score,
+    label_report,
+    parseval,
+    parseval_scorer,
+    parseval_summary,
 )
 from lpcfg_sk.treebank import tokenize
 
@@ -37,6 +49,8 @@ PARSER = make_parser(PCFG()).fit(TREES)
 HE = "(S (NP (PRP he)) (VP (VBD worked) (ADVP (RB again))) (. .))"
 WORDS = ["he", "worked", "again", "."]
 LONG = ["he", *["worked"] * 120]
+QUOTED = "(S (`` ``) (NP (PRP he)) (VP (VBD left)) ('' '') (. .))"
+QUOTES = make_parser(PCFG()).fit([QUOTED, HE])
 
 #: Lines and their values.
 ANSWERS = [
@@ -55,6 +69,16 @@ ANSWERS = [
     ("PARSER.predict([[('he', 'PRP'), ('worked', 'VBD')], []]).lengths.sum()", 2),
     ("len(PARSER.predict([]))", 0),
     ("len(PARSER.predict(TREES))", 120),
+    ("PARSER.predict({'he worked again .'}).sentences()", [WORDS]),
+    ("PARSER.predict(io.StringIO('he worked again .')).sentences()", [WORDS]),
+    ("PARSER.predict(pd.DataFrame({'text': ['he left .']})['text']).shape", (1,)),
+    ("PARSER.predict(map(str.split, ['he worked again .'])).sentences()", [WORDS]),
+    ("QUOTES.predict(['“ he left ” .'])[0].tags()", ["``", "PRP", "VBD", "''", "."]),
+    (
+        "QUOTES.predict(['\" he left \" .']).sentences()",
+        [['"', "he", "left", '"', "."]],
+    ),
+    ("QUOTES.predict(['« he left » .'])[0].tags()[0]", "``"),
     # Every row has an answer.
     ("PARSER.predict([WORDS, [], WORDS]).is_parsed.tolist()", [True, False, True]),
     ("PARSER.predict(['', 'he worked again .']).is_parsed.tolist()", [False, True]),
@@ -81,6 +105,36 @@ ANSWERS = [
     ("PARSER.score(TREES[:20]) > 0.5", True),
     ("clone(PARSER).fit(TREES[:9]).partial_fit(TREES[9:19]).score([HE]) <= 1", True),
     ("hasattr(make_parser(SpectralLPCFG()), 'partial_fit')", False),
+    ("len(PARSER.parse_kbest([WORDS], k=10_000)[0]) < 10_000", True),
+    ("type(PARSER.parse_kbest([WORDS])[0][0][1])", float),
+    ("PARSER.parse_kbest([['worked', 'he']])", [[]]),
+    ("list(PARSER.marginals([WORDS])[0])", ["label", "start", "end", "marginal"]),
+    ("list(PARSER.span_marginals([WORDS])[0])[3:]", ["marginal", "tag"]),
+    ("len(PARSER.sample(0))", 0),
+    ("PARSER.sample(3, 0) == PARSER.sample(3, random_state=0)", True),
+    (
+        "PARSER.score(TREES[:3], sample_weight=[1, 0, 0]) == PARSER.score(TREES[:1])",
+        True,
+    ),
+    (
+        "PARSER.to_nltk_parser().parse_one(WORDS) == nltk.Tree.fromstring(HE)",
+        True,
+    ),
+    # Scores are from 0 to 1, tables in percent.
+    ("f1_score(TREES, TREES)", 1.0),
+    ("type(PARSER.score(TREES[:5]))", float),
+    (
+        "make_scorer(f1_score)(PARSER, TREES, TREES) == PARSER.score(TREES)",
+        True,
+    ),
+    (
+        "len(cross_val_score(PARSER, TREES[:9], cv=3, scoring=parseval_scorer))",
+        3,
+    ),
+    ("cross_val_predict(make_parser(), TREES[:9], cv=3).shape", (9,)),
+    ("parseval_summary(TREES, TREES)['f1'].tolist()", [100.0, 100.0]),
+    ("max(map(len, str(parseval_summary(TREES, TREES)).split('\\n'))) <= 80", True),
+    ("label_report(TREES, TREES).loc['NP', 'f1']", 100.0),
     # It is a pipeline.
     ("isinstance(make_parser(), Pipeline)", True),
     ("type(make_parser())", Parser),
@@ -107,6 +161,11 @@ ANSWERS = [
     ("tree.spans()[:2]", [("S", 0, 4), ("NP", 0, 1)]),
     ("Tree.from_string(str(Tree('X', ['(', ')']))).words()", ["(", ")"]),
     ("len(TREES[:2] + TREES[2:5])", 5),
+    ("sum([TREES[:2], TREES[2:4]], Treebank([])) == TREES[:4]", True),
+    ("TREES[[2, 0]].tolist() == [TREES[2], TREES[0]]", True),
+    ("TREES[TREES.lengths < 6].lengths.max() < 6", True),
+    ("TREES[np.arange(120) < 2] == TREES[:2]", True),
+    ("Treebank(['((S a))'])[0].label", "ROOT"),
     ("reopened([HE, HE]).groups.tolist()", [0, 0]),
     ("reopened([HE, HE]).sources['line'].tolist()", [1, 2]),
     ("shards([HE, HE]).groups.tolist()", [0, 0, 0, 0]),
@@ -145,6 +204,50 @@ ERRORS = [
     ),
     ("tokenize(['a', 'b'])", TypeError, "one sentence as a str"),
     ("read_treebank(HE)", FileNotFoundError, "this looks like a tree"),
+    ("read_treebank(HE.encode())", TypeError, "wrap text in io.StringIO"),
+    ("read_treebank('no/*.mrg')", FileNotFoundError, "no file matches 'no/"),
+    ("PARSER.predict([b'he worked'])", TypeError, "item 0 is a bytes"),
+    ("PARSER.predict([WORDS, None])", TypeError, "item 1 is a NoneType"),
+    ("PARSER.predict([['he', 5]])", TypeError, "item 0.*list of str.*got 5 in it"),
+    ("PARSER.predict(pd.DataFrame({'a': ['he']}))", TypeError, "pass the column that"),
+    ("PARSER.predict(['(he) worked'])", ValueError, "as a list of tokens"),
+    ("PARSER.parse_kbest([WORDS], k=2.5)", ValueError, "whole number from 1 on"),
+    ("PARSER.score_samples([WORDS])", ValueError, "row 0 is a sentence without a tree"),
+    ("PARSER.score(TREES[:3], sample_weight=[1])", ValueError, "each of the 3 trees"),
+    ("PARSER.sample(-1)", ValueError, "n must be a whole number from 0 on"),
+    ("PARSER.set_params(learner__smooth=1)", ValueError, "'smooth'.*'smoothing'"),
+    ("PARSER.to_nltk_parser().grammar()", NotImplementedError, "not one of NLTK"),
+    ("PCFG().fit(TREES)", ValueError, r"use make_parser\(PCFG\(\)\)"),
+    ("make_parser().fit([])", ValueError, "at least one tree"),
+    ("make_ensemble('tiny')", ValueError, "'fast', 'accurate' or 'best'"),
+    ("VotingParser([PARSER]).fit(TREES)", TypeError, r"pairs \(name, parser\)"),
+    ("WTA.from_pcfg(PARSER)", TypeError, r"parser\[-1\]"),
+    ("TREES['a']", IndexError, "indexed by an int, a slice"),
+    ("TREES[[True] * 3]", IndexError, "length 3 for 120 rows"),
+    ("Treebank(['()'])", ValueError, "empty brackets"),
+    ("Treebank(['(S a) (S b)'])", ValueError, "expected one tree per string"),
+    ("Tree('S', [])", ValueError, "every node covers a word"),
+    ("Tree.from_string('he worked')", ValueError, "text outside of brackets"),
+    ("parseval(TREES, TREES[:5])", ValueError, "120 trees and predicted has 5"),
+    ("f1_score('gold.mrg', 'test.mrg')", TypeError, "read_treebank for a file"),
+    ("compare([PARSER], TREES)", TypeError, "a dict of parsers by name"),
+    ("results_table(PARSER)", TypeError, "expected a fitted search"),
+    ("report(PARSER, TREES, 'no/page.html')", FileNotFoundError, "there is no folder"),
+    ("lpcfg_sk.save(TREES, 'file')", TypeError, "save takes an estimator"),
+]
+
+#: Commands, their exit status, and the one line that they write to standard error.
+COMMANDS = [
+    ("parse {model} --kbest 2 {text}", 0, ""),
+    ("parse {model} --nope", 2, "parse: unrecognized arguments: --nope; see"),
+    ("parse {text} {model}", 1, "text is not a readable lpcfg_sk file"),
+    ("parse {model} {trees}", 0, "parsing the sentences of 1 trees"),
+    ("train {text} -o new", 1, r"text, line 1, column 1.*expected '\('"),
+    ("train {trees} -o no/new", 2, "there is no folder 'no'; see"),
+    ("train {trees} -o new -m four", 2, "'four' is not a whole number from 1 on"),
+    ("evaluate - -", 1, "only one of the two sides can come from stdin"),
+    ("convert {trees} --to conll", 2, "choose from 'ptb'"),
+    ("", 2, "required: COMMAND; see lpcfg-sk --help"),
 ]
 
 
@@ -180,12 +283,15 @@ def names(tmp_path):
         reopened(trees)
         return ShardedTreebank([tmp_path / "trees.tb", tmp_path / "trees.mrg"])
 
-    others = (Pipeline, LogisticRegression, clone, cross_val_score, status, strict)
+    others = (Pipeline, LogisticRegression, clone, status, strict, make_scorer)
+    others += (cross_val_predict, cross_val_score, compare, report, results_table)
+    others += (f1_score, label_report, parseval, parseval_scorer, parseval_summary)
     own = (saved, reopened, shards, reported)
     return {
         **{name: getattr(lpcfg_sk, name) for name in lpcfg_sk.__all__},
         **{function.__name__: function for function in (*others, *own, tokenize)},
         **{"copy": copy, "lpcfg_sk": lpcfg_sk, "nltk": nltk, "np": np, "pd": pd},
+        **{"io": io, "QUOTES": QUOTES},
         **{"HE": HE, "LONG": LONG, "PARSER": PARSER, "TREES": TREES, "WORDS": WORDS},
         **{"pickle": pickle, "tree": TREES[0]},
     }
@@ -205,3 +311,17 @@ def test_answers(line, expected, names):
 def test_errors(line, error, message, names):
     with pytest.raises(error, match=message):
         eval(line, names)
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "message"), COMMANDS, ids=[c[0] for c in COMMANDS]
+)
+def test_commands(command, status, message, tmp_path, capfd):
+    files = {name: str(tmp_path / name) for name in ("model", "text", "trees")}
+    lpcfg_sk.save(PARSER, files["model"])
+    (tmp_path / "text").write_text("he worked again .\n")
+    (tmp_path / "trees").write_text(f"{HE}\n")
+    assert main(command.format(**files).split()) == status
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == bool(message)
+    assert re.search(message, "".join(lines))

@@ -83,6 +83,9 @@ def _show_warning(message, category, filename, lineno, file=None, line=None):
 
 
 def _complain(message):
+    if isinstance(message, OSError) and message.filename and message.strerror:
+        # Without the number of the error.
+        message = f"{message.filename}: {message.strerror}"
     text = " ".join(str(message).split())
     # Where nobody listens there is nothing to say.
     with contextlib.suppress(OSError, ValueError):

@@ -8,7 +8,6 @@ import inspect
 import os
 
 import lpcfg_sk
-from lpcfg_sk._cli._lm_arguments import add_lm
 
 #: Ensembles that `make_ensemble` knows.
 PRESETS = ("accurate", "fast", "best")
@@ -23,7 +22,7 @@ def make_argument_parser():
         Its result holds ``command``, the name of a function, and ``module``, where
         that function is, beside the arguments of the command.
     """
-    parser = argparse.ArgumentParser(
+    parser = _ArgumentParser(
         prog="lpcfg-sk",
         description="Learn grammars with latent states from treebanks, and parse.",
     )
@@ -44,11 +43,35 @@ def make_argument_parser():
     return parser
 
 
+class _ArgumentParser(argparse.ArgumentParser):
+    """Takes options between the other arguments, and says what is wrong in one line."""
+
+    _intermixed = False
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Parse arguments, see argparse."""
+        if self._intermixed or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        # `parse MODEL --tokenize FILE`: argparse alone takes MODEL for all there is.
+        self._intermixed = True
+        try:
+            namespace, unknown = self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._intermixed = False
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return namespace, unknown
+
+    def error(self, message):
+        """Exit with status 2."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
 class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Keeps the paragraphs of descriptions, and leaves out defaults None and False."""
+    """Keeps the paragraphs of descriptions, and leaves out empty defaults."""
 
     def _get_help_string(self, action):
-        if action.default is None or action.default is False:
+        if action.default is None or action.default is False or action.default == []:
             return action.help
         return super()._get_help_string(action)
 
@@ -109,7 +132,7 @@ def _add_parse(parser):
     add = parser.add_argument
     add("model", help="file that train wrote")
     sentences = "files, folders or patterns of sentences or trees; - for stdin"
-    add("input", nargs="*", help=sentences)
+    add("input", nargs="*", default=[], help=sentences)
     add_one = parser.add_mutually_exclusive_group().add_argument
     add_one("--kbest", type=_positive, help="number of trees per sentence")
     add_one("--marginals", action="store_true", help="write span posteriors, no trees")
@@ -211,6 +234,34 @@ def _add_inspect(parser):
     add("--json", action="store_true", help="write JSON")
 
 
+def _add_lm(parser):
+    """Train a Kneser-Ney language model on text, or score text with one.
+
+    A line of text is a sentence of tokens with blanks between them. Models are in the
+    ARPA format, which other toolkits read too; .gz is compressed.
+
+    train reads the text once, in memory for its distinct n-grams. score writes the
+    perplexities, with and without words that the model does not know, or with --tokens
+    a line "token TAB log10 probability" for each token, and an empty line after each
+    sentence.
+    """
+    commands = parser.add_subparsers(dest="lm_command", metavar="ACTION", required=True)
+    train = commands.add_parser("train", help="train a model").add_argument
+    train("text", help="text; - for stdin")
+    arpa = "file of the model, ARPA format"
+    train("-o", "--output", type=_output_file, required=True, help=arpa)
+    train("--order", type=_positive, default=3, help="length of n-grams (default: 3)")
+    train("--stream", action="store_true", help="run the sentences together")
+    train("--min-count", type=int, default=1, help="least count of a known word")
+    train("--vocabulary", help="file with the known words, one per line")
+    train("--cutoffs", type=_numbers, help="least counts of 2-grams, 3-grams, ...")
+    score = commands.add_parser("score", help="score text").add_argument
+    score("model", help="file in the ARPA format")
+    score("text", nargs="?", default="-", help="text; - for stdin")
+    score("--tokens", action="store_true", help="write the tokens' log probabilities")
+    score("--json", action="store_true", help="write JSON")
+
+
 # Name of each command: module with the function of that name, and its arguments.
 _COMMANDS = {
     "demo": ("_learn", _add_demo),
@@ -223,7 +274,7 @@ _COMMANDS = {
     "minimize": ("_models", _add_minimize),
     "inspect": ("_models", _add_inspect),
     "report": ("_models", _add_report),
-    "lm": ("_lm", add_lm),
+    "lm": ("_lm", _add_lm),
 }
 
 
@@ -276,6 +327,15 @@ def _positive(text):
 
 def _positive_list(text):
     return [_positive(part) for part in text.split(",")]
+
+
+def _numbers(text):
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of whole numbers with commas between them"
+        ) from None
 
 
 def _bytes(text):

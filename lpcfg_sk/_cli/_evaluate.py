@@ -17,10 +17,12 @@ def evaluate(arguments):
         raise ValueError("only one of the two sides can come from stdin")
     sides = (tree_lines(side) for side in (arguments.gold, arguments.predicted))
     frame = parseval_files(*sides, params)
+    if not frame["length"].any():
+        raise ValueError(f"{arguments.gold} holds no trees")
     if arguments.json:
         emit(json.dumps({k: frame.attrs[k] for k in ("all", "cutoff")}, default=float))
     elif arguments.summary:
-        emit_table(parseval_summary(frame, detailed=True))
+        emit_table(parseval_summary(frame))
     else:
         emit(parseval_report(frame).rstrip("\n"))
 

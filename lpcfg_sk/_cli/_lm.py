@@ -1,7 +1,6 @@
 """The command about language models: lm train and lm score."""
 
 import json
-import os
 import sys
 from itertools import islice
 
@@ -20,10 +19,6 @@ def lm(arguments):
 
 
 def _train(arguments):
-    folder = os.path.dirname(arguments.output) or "."
-    if not os.path.isdir(folder):
-        # Before the long work, not after it.
-        raise ValueError(f"there is no folder {folder!r} for the model")
     vocabulary = None
     if arguments.vocabulary:
         lines = SentenceFile(arguments.vocabulary)
@@ -42,7 +37,13 @@ def _train(arguments):
 
 
 def _score(arguments):
-    model = read_arpa(arguments.model)
+    try:
+        model = read_arpa(arguments.model)
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{arguments.model} is not text in UTF-8; expected a model in ARPA format, "
+            "as lm train writes it"
+        ) from None
     sentences = iter(_sentences(arguments.text))
     known, unknown, n_sentences = [], [], 0
     # In a stream the first word of a sentence follows the last one of another.

@@ -203,25 +203,57 @@ def _add_outer(total, left, right, factor):
 
 @njit(**HELPER, fastmath=REASSOC)
 def _add_product(matrix, vector, out):
-    """Add matrix @ vector, the matrix stored row after row."""
+    """Add matrix @ vector, the matrix stored row after row.
+
+    Four rows at a time share what is read of the vector.
+    """
     size = len(vector)
-    for h in range(len(out)):
-        row = matrix[h * size : (h + 1) * size]
-        total = row.dtype.type(0)
+    rest = len(out) - len(out) % 4
+    for h in range(0, rest, 4):
+        first = matrix[h * size : (h + 1) * size]
+        second = matrix[(h + 1) * size : (h + 2) * size]
+        third = matrix[(h + 2) * size : (h + 3) * size]
+        fourth = matrix[(h + 3) * size : (h + 4) * size]
+        a = b = c = d = vector.dtype.type(0)
         for s in range(size):
-            total += row[s] * vector[s]
-        out[h] += total
+            x = vector[s]
+            a += first[s] * x
+            b += second[s] * x
+            c += third[s] * x
+            d += fourth[s] * x
+        out[h] += a
+        out[h + 1] += b
+        out[h + 2] += c
+        out[h + 3] += d
+    for h in range(rest, len(out)):
+        row = matrix[h * size : (h + 1) * size]
+        a = vector.dtype.type(0)
+        for s in range(size):
+            a += row[s] * vector[s]
+        out[h] += a
 
 
 @njit(**HELPER, fastmath=REASSOC)
 def _add_transposed_product(matrix, vector, out):
-    """Add matrixᵀ @ vector, the matrix stored row after row."""
+    """Add matrixᵀ @ vector, the matrix stored row after row.
+
+    Four rows at a time are added to what is read and written.
+    """
     size = len(out)
-    for h in range(len(vector)):
-        x = vector[h]
+    rest = len(vector) - len(vector) % 4
+    for h in range(0, rest, 4):
+        first = matrix[h * size : (h + 1) * size]
+        second = matrix[(h + 1) * size : (h + 2) * size]
+        third = matrix[(h + 2) * size : (h + 3) * size]
+        fourth = matrix[(h + 3) * size : (h + 4) * size]
+        a, b, c, d = vector[h], vector[h + 1], vector[h + 2], vector[h + 3]
+        for s in range(size):
+            out[s] += a * first[s] + b * second[s] + (c * third[s] + d * fourth[s])
+    for h in range(rest, len(vector)):
+        a = vector[h]
         row = matrix[h * size : (h + 1) * size]
         for s in range(size):
-            out[s] += x * row[s]
+            out[s] += a * row[s]
 
 
 @njit(**HELPER)

@@ -2,8 +2,8 @@
 
 Rules are packed by the kind of their children: a word (p, a pre-terminal of width 1)
 or a wider item (i). Only i i rules see many split points: their children are summed
-over the split points first, all pairs of child labels at once, in single precision.
-Scaling is that of the fine charts: one power of two per span.
+over the split points first, by pair of child labels. Scaling is that of the fine
+charts: one power of two per span.
 """
 
 import math
@@ -13,15 +13,11 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
+from lpcfg_sk._kernels._coarse_words import smallest_merit
 from lpcfg_sk._kernels._shared import HELPER
 
-# Rows of single precision numbers have a multiple of this many places: the compiler
-# then needs no loop for a remainder.
-ROW = 32
-# Smaller products would leave the range of single precision.
-_TINY = 1e-30
-# One of this many places that are next to each other costs as much as one that is not.
-_SPARSE = 8
+# Up to so many right children of a span are paired one by one with the left ones.
+_FEW = 16
 
 
 class RulesByChild(NamedTuple):
@@ -37,23 +33,48 @@ class RulesByChild(NamedTuple):
     prob: np.ndarray
 
 
+class RulesByPair(NamedTuple):
+    """Rules of kind i i, listed by the pair of their children.
+
+    Pair q has the rules ``offset[q]:offset[q + 1]``.
+    """
+
+    offset: np.ndarray
+    parent: np.ndarray
+    prob: np.ndarray
+
+
 class RulesByParent(NamedTuple):
-    """Rules of one kind, listed by their parent as in :class:`RulesByChild`."""
+    """Rules of kind i i, listed by their parent.
+
+    Parent a has the rules ``offset[a]:offset[a + 1]``.
+    """
+
+    offset: np.ndarray
+    pair: np.ndarray
+    prob: np.ndarray
+
+
+class ChildPairs(NamedTuple):
+    """Pairs of children of i i rules.
+
+    Places of children, and numbers of pairs, have no sign: they are indices that need
+    not be checked for one.
+
+    Attributes
+    ----------
+    offset : ndarray of int64, shape (n_left + 1,)
+        The left child at place b has the pairs ``offset[b]:offset[b + 1]``.
+    left, right : ndarray of uint32, shape (n_pairs,)
+        Places of both children.
+    number : ndarray of uint32, shape (n_left, n_right)
+        Number of each pair, n_pairs for children without a rule.
+    """
 
     offset: np.ndarray
     left: np.ndarray
     right: np.ndarray
-    prob: np.ndarray
-
-
-class RightPlaces(NamedTuple):
-    """Places of the right children that each left child has in i i rules.
-
-    Left child b has ``place[offset[b]:offset[b + 1]]``.
-    """
-
-    offset: np.ndarray
-    place: np.ndarray
+    number: np.ndarray
 
 
 class CoarseTables(NamedTuple):
@@ -64,105 +85,47 @@ class CoarseTables(NamedTuple):
     wide_label : ndarray of int32, shape (n_wide,)
         Nonterminals that head a rule. These wide labels are numbered by their place
         here.
-    left_label, right_label : ndarray of int32
-        Wide labels that are left and right children of i i rules.
-    ii : RulesByChild
-        Rules of kind i i by place of the left child, with the place of the right one.
+    left_place, right_place : ndarray of int32, shape (n_wide,)
+        Places of the wide labels among those that are left, and right, children of i i
+        rules; -1 for none.
+    pairs : ChildPairs
+        Pairs of children of i i rules.
+    ii : RulesByPair
+        Rules of kind i i.
     up : RulesByParent
-        The same by parent, with the places of both children.
-    columns : RightPlaces
-        Right children of each left child.
+        The same by parent.
     pi, ip, pp : RulesByChild
         Rules of the other kinds by pre-terminal (the left one for p p), with the other
         child.
-    prior : ndarray of float64, shape (n_wide,)
-        Expected frequency of each wide label.
-    tag_prior : ndarray of float64, shape (n_nonterminals,)
-        Expected frequency of each nonterminal.
     """
 
     wide_label: np.ndarray
-    left_label: np.ndarray
-    right_label: np.ndarray
-    ii: RulesByChild
+    left_place: np.ndarray
+    right_place: np.ndarray
+    pairs: ChildPairs
+    ii: RulesByPair
     up: RulesByParent
-    columns: RightPlaces
     pi: RulesByChild
     ip: RulesByChild
     pp: RulesByChild
-    prior: np.ndarray
-    tag_prior: np.ndarray
 
 
-class TagLexicon(NamedTuple):
-    """Lexical values of a PCFG.
+class Children(NamedTuple):
+    """Items that can be left, or right, children of i i rules.
 
     Attributes
     ----------
-    word_offset : ndarray of int64, shape (n_words + 1,)
-        Word x has the entries ``word_offset[x]:word_offset[x + 1]``.
-    label : ndarray of int32, shape (n_entries,)
-        Nonterminal of each entry.
-    weight : ndarray of float64, shape (n_entries,)
-        Value of each entry.
-    unknown : ndarray of float64, shape (n_nonterminals,)
-        Values of the unknown word.
-    any_word : ndarray of float64, shape (n_nonterminals,)
-        Sums over all words.
-    tag_of_label : ndarray of int32, shape (n_nonterminals,)
-        The tag that each nonterminal stands for over a word.
+    offset : ndarray of int64, shape (n_spans + 1,)
+        Span s has the children ``offset[s]:offset[s + 1]``.
+    item : ndarray of int32
+        Number of the item.
+    place : ndarray of uint32
+        Place of its label among the left, or right, children.
     """
 
-    word_offset: np.ndarray
-    label: np.ndarray
-    weight: np.ndarray
-    unknown: np.ndarray
-    any_word: np.ndarray
-    tag_of_label: np.ndarray
-
-
-class Tokens(NamedTuple):
-    """The words of a sentence, and what their given tags leave open.
-
-    Attributes
-    ----------
-    word : ndarray of int32, shape (n,)
-        Words, -1 for unknown ones.
-    tag : ndarray of int32, shape (n,)
-        Given tags, -1 for none.
-    any_word, unknown : ndarray of float64, shape (n,)
-        Shares of any word, and of the unknown word, in the values of each word under
-        the labels of its given tag, or under all labels without one.
-    other : float
-        Factor of the values under labels that do not have the given tag.
-    """
-
-    word: np.ndarray
-    tag: np.ndarray
-    any_word: np.ndarray
-    unknown: np.ndarray
-    other: float
-
-
-class WordRules(NamedTuple):
-    """Rules with a word as one child, by word and wide child.
-
-    Attributes
-    ----------
-    begin : ndarray of int64, shape (n, n_wide + 1)
-        Word i with the wide child c has the rules ``begin[i, c]:begin[i, c + 1]``.
-    parent : ndarray of int32, shape (n_rules,)
-        Wide label of the parent.
-    tag : ndarray of int32, shape (n_rules,)
-        Pre-terminal of the word.
-    weight : ndarray of float64, shape (n_rules,)
-        Probability of the rule times the value of the word.
-    """
-
-    begin: np.ndarray
-    parent: np.ndarray
-    tag: np.ndarray
-    weight: np.ndarray
+    offset: np.ndarray
+    item: np.ndarray
+    place: np.ndarray
 
 
 class CoarseChart(NamedTuple):
@@ -180,11 +143,8 @@ class CoarseChart(NamedTuple):
         Span s has the items ``offset[s]:offset[s + 1]``.
     label, value : ndarray of int32 and of float64
         Wide label and value of each item.
-    left_offset, left_item : ndarray of int64 and of int32
-        Items ``left_item[left_offset[s]:left_offset[s + 1]]`` of span s can be left
-        children of i i rules.
-    rights : ndarray of float32, shape (n_spans, multiple of ROW)
-        Values of the right children of i i rules.
+    lefts, rights : Children
+        Items that can be left, and right, children of i i rules.
     """
 
     leaf: np.ndarray
@@ -193,168 +153,27 @@ class CoarseChart(NamedTuple):
     offset: np.ndarray
     label: np.ndarray
     value: np.ndarray
-    left_offset: np.ndarray
-    left_item: np.ndarray
-    rights: np.ndarray
+    lefts: Children
+    rights: Children
 
 
-@njit(nogil=True, cache=True)
-def fill_tags(tokens, lexicon, leaf, as_unknown):
-    """Fill the lexical values of each word.
+class LabelSums(NamedTuple):
+    """Sums by wide label, of which few are not zero.
 
-    A word of id -1 takes the values of the unknown word, and so does one that never
-    has the given tag where no other tag is open to it; a tag that no label has is
-    ignored.
-
-    Parameters
+    Attributes
     ----------
-    tokens : Tokens
-        The sentence.
-    lexicon : TagLexicon
-        Values of all words.
-    leaf : ndarray of float64, shape (n, n_nonterminals)
-        Zeros, which are filled.
-    as_unknown : ndarray of bool, shape (n,)
-        Filled: which words take the values of the unknown word.
+    value : ndarray of float64, shape (n_wide,)
+        The sums.
+    label : ndarray of int32, shape (n_wide,)
+        Labels with a sum that is not zero; the other places are free.
     """
-    word_offset, weight, unknown = lexicon.word_offset, lexicon.weight, lexicon.unknown
-    tag_of_label = lexicon.tag_of_label
-    for i in range(len(tokens.word)):
-        word, tag = tokens.word[i], tokens.tag[i]
-        known = False
-        if word >= 0:
-            for e in range(word_offset[word], word_offset[word + 1]):
-                label = lexicon.label[e]
-                if tag < 0 or tag_of_label[label] == tag:
-                    leaf[i, label] = weight[e]
-                    known = known or weight[e] > 0.0
-                else:
-                    leaf[i, label] = tokens.other * weight[e]
-            shares = tokens.any_word[i] + tokens.unknown[i] > 0.0
-            for label in range(len(unknown) if shares else 0):
-                if tag < 0 or tag_of_label[label] == tag:
-                    leaf[i, label] += tokens.any_word[i] * lexicon.any_word[label]
-                    leaf[i, label] += tokens.unknown[i] * unknown[label]
-                    known = known or leaf[i, label] > 0.0
-        as_unknown[i] = not known
-        if not known:
-            for label in range(len(unknown)):
-                if tag < 0 or tag_of_label[label] == tag:
-                    leaf[i, label] = unknown[label]
-                    known = known or unknown[label] > 0.0
-                else:
-                    leaf[i, label] = tokens.other * unknown[label]
-        if not known:
-            for label in range(len(unknown)):
-                leaf[i, label] = unknown[label]
+
+    value: np.ndarray
+    label: np.ndarray
 
 
 @njit(**HELPER)
-def _rules_of_words(leaf, rules, n_wide):
-    """Return the WordRules of the rules of kind p i or i p."""
-    offset, child = rules.offset, rules.child
-    n, n_labels = leaf.shape
-    begin = np.zeros((n, n_wide + 1), dtype=np.int64)
-    total = 0
-    for i in range(n):
-        for b in range(n_labels):
-            if leaf[i, b] > 0.0:
-                for q in range(offset[b], offset[b + 1]):
-                    begin[i, child[q]] += 1
-        for c in range(n_wide + 1):
-            here = begin[i, c]
-            begin[i, c] = total
-            total += here
-    parent = np.empty(total, dtype=np.int32)
-    tag = np.empty(total, dtype=np.int32)
-    weight = np.empty(total)
-    place = np.empty(n_wide, dtype=np.int64)
-    for i in range(n):
-        for c in range(n_wide):
-            place[c] = begin[i, c]
-        for b in range(n_labels):
-            if leaf[i, b] > 0.0:
-                for q in range(offset[b], offset[b + 1]):
-                    at = place[child[q]]
-                    place[child[q]] += 1
-                    parent[at] = rules.parent[q]
-                    tag[at] = b
-                    weight[at] = rules.prob[q] * leaf[i, b]
-    return WordRules(begin, parent, tag, weight)
-
-
-@njit(nogil=True, cache=True)
-def word_rules(tables, chart, boolean, beam):
-    """Scale the lexical values; return the rules that the words allow.
-
-    Parameters
-    ----------
-    tables : CoarseTables
-        Rules of the grammar.
-    chart : CoarseChart
-        Holds the lexical values; those of the words, and their exponents and `alive`,
-        are set.
-    boolean, beam
-        As in :func:`coarse_inside`.
-
-    Returns
-    -------
-    first, last : WordRules
-        Rules whose left, and rules whose right child is the word.
-    """
-    leaf, exponent, alive = chart.leaf, chart.exponent, chart.alive
-    for i in range(len(leaf)):
-        largest = 0.0
-        likeliest = 0.0
-        for b in range(leaf.shape[1]):
-            largest = max(largest, leaf[i, b])
-            likeliest = max(likeliest, leaf[i, b] * tables.tag_prior[b])
-        alive[i] = largest > 0.0
-        exponent[i] = 0 if boolean else math.frexp(largest)[1]
-        for b in range(leaf.shape[1]):
-            if leaf[i, b] == 0.0:
-                continue
-            if boolean:
-                leaf[i, b] = 1.0
-            elif leaf[i, b] * tables.tag_prior[b] < beam * likeliest:
-                leaf[i, b] = 0.0
-            else:
-                leaf[i, b] = math.ldexp(leaf[i, b], -int(exponent[i]))
-    n_wide = len(tables.wide_label)
-    return (
-        _rules_of_words(leaf, tables.pi, n_wide),
-        _rules_of_words(leaf, tables.ip, n_wide),
-    )
-
-
-@njit(**HELPER)
-def is_dense(columns, b, rights):
-    """Whether whole rows are added up faster than the places of one left child.
-
-    Parameters
-    ----------
-    columns : RightPlaces
-        Right children of each left child.
-    b : int
-        Place of the left child.
-    rights : ndarray of float32, shape (n_spans, multiple of ROW)
-        Rows of right children.
-    """
-    n_places = columns.offset[b + 1] - columns.offset[b]
-    return n_places * _SPARSE > rights.shape[1]
-
-
-@njit(nogil=True, cache=True)
-def places(labels, n_wide):
-    """Return the place of each wide label in a list, -1 for those not in it."""
-    place = np.full(n_wide, -1, dtype=np.int32)
-    for t in range(len(labels)):
-        place[labels[t]] = t
-    return place
-
-
-@njit(**HELPER)
-def _add_word(word, rest, rules, chart, reference, row):
+def _add_word(word, rest, rules, chart, reference, sums, count):
     """Add the values of the rules over a word and a wider span beside it.
 
     Parameters
@@ -366,22 +185,182 @@ def _add_word(word, rest, rules, chart, reference, row):
     chart : CoarseChart
         Values of narrower spans.
     reference : int
-        Exponent of the values in `row`.
-    row : ndarray of float64, shape (n_wide,)
+        Exponent of the sums.
+    sums : LabelSums
         Added to.
+    count : int
+        Number of labels with a sum so far.
+
+    Returns
+    -------
+    int
+        The same afterwards.
     """
-    exponent, label = chart.exponent, chart.label
-    begin, parent, weight = rules.begin[word], rules.parent, rules.weight
+    exponent, label, value, offset = (
+        chart.exponent,
+        chart.label,
+        chart.value,
+        chart.offset,
+    )
+    begin, parent, weight = rules.begin, rules.parent, rules.weight
+    total, some = sums.value, sums.label
     if chart.alive[word] and chart.alive[rest]:
         factor = power_of_two(exponent[word] + exponent[rest] - reference)
-        for t in range(chart.offset[rest], chart.offset[rest + 1]):
-            x = factor * chart.value[t]
-            for q in range(begin[label[t]], begin[label[t] + 1]):
-                row[parent[q]] += x * weight[q]
+        for t in range(offset[rest], offset[rest + 1]):
+            x = factor * value[t]
+            for q in range(begin[word, label[t]], begin[word, label[t] + 1]):
+                y = x * weight[q]
+                a = parent[q]
+                if total[a] == 0.0 and y > 0.0:
+                    some[count] = a
+                    count += 1
+                total[a] += y
+    return count
+
+
+@njit(**HELPER)
+def _add_two_words(leaf, i, pp, sums):
+    """Add the values of the rules over words i and i + 1.
+
+    Parameters
+    ----------
+    leaf : ndarray of float64, shape (n, n_nonterminals)
+        Values of the words.
+    i : int
+        The first word.
+    pp : RulesByChild
+        Rules over two words.
+    sums : LabelSums
+        Zeros, which are added to.
+
+    Returns
+    -------
+    int
+        Number of labels with a sum.
+    """
+    offset, child, parent, prob = pp.offset, pp.child, pp.parent, pp.prob
+    total, some = sums.value, sums.label
+    count = 0
+    for b in range(leaf.shape[1]):
+        x = leaf[i, b]
+        if x > 0.0:
+            for q in range(offset[b], offset[b + 1]):
+                y = x * prob[q] * leaf[i + 1, child[q]]
+                a = parent[q]
+                if total[a] == 0.0 and y > 0.0:
+                    some[count] = a
+                    count += 1
+                total[a] += y
+    return count
+
+
+@njit(**HELPER)
+def _sum_pairs(i, j, pairs, chart, reference, row, out):
+    """Add up the products of two wide spans that make up [i, j), by pair of children.
+
+    Parameters
+    ----------
+    i, j : int
+        The span.
+    pairs : ChildPairs
+        Pairs of children.
+    chart : CoarseChart
+        Values of narrower spans.
+    reference : int
+        Exponent of the sums.
+    row : ndarray of float64, shape (n_right,)
+        Zeros, for work.
+    out : ndarray of float64, shape (n_pairs + 1,)
+        Added to. The last place is for children without a rule.
+
+    Returns
+    -------
+    bool
+        Whether there was anything to add.
+    """
+    n, exponent, value = len(chart.leaf), chart.exponent, chart.value
+    left_offset, left_item, left_place = chart.lefts
+    right_offset, right_item, right_place = chart.rights
+    pair_offset, pair_right, number = pairs.offset, pairs.right, pairs.number
+    found = False
+    for k in range(i + 2, j - 1):
+        left, right = span_index(i, k, n), span_index(k, j, n)
+        first, last = left_offset[left], left_offset[left + 1]
+        begin, end = right_offset[right], right_offset[right + 1]
+        if first == last or begin == end:
+            continue
+        found = True
+        factor = power_of_two(exponent[left] + exponent[right] - reference)
+        if end - begin <= _FEW:
+            for t in range(first, last):
+                x = factor * value[left_item[t]]
+                numbers = number[left_place[t]]
+                for u in range(begin, end):
+                    out[numbers[right_place[u]]] += x * value[right_item[u]]
+            continue
+        for u in range(begin, end):
+            row[right_place[u]] = value[right_item[u]]
+        for t in range(first, last):
+            x = factor * value[left_item[t]]
+            b = left_place[t]
+            for q in range(pair_offset[b], pair_offset[b + 1]):
+                out[q] += x * row[pair_right[q]]
+        for u in range(begin, end):
+            row[right_place[u]] = 0.0
+    return found
+
+
+@njit(**HELPER)
+def _add_wide(rules, pair_sums, sums, count):
+    """Add the values of the rules over two wide spans.
+
+    Parameters
+    ----------
+    rules : RulesByPair
+        Rules of kind i i.
+    pair_sums : ndarray of float64, shape (n_pairs + 1,)
+        What :func:`_sum_pairs` gives; zeros afterwards.
+    sums : LabelSums
+        Added to.
+    count : int
+        Number of labels with a sum so far.
+
+    Returns
+    -------
+    int
+        The same afterwards.
+    """
+    offset, parent, prob = rules.offset, rules.parent, rules.prob
+    total, some = sums.value, sums.label
+    pair_sums[len(pair_sums) - 1] = 0.0
+    for q in range(len(pair_sums) - 1):
+        x = pair_sums[q]
+        if x > 0.0:
+            pair_sums[q] = 0.0
+            for r in range(offset[q], offset[q + 1]):
+                y = x * prob[r]
+                a = parent[r]
+                if total[a] == 0.0 and y > 0.0:
+                    some[count] = a
+                    count += 1
+                total[a] += y
+    return count
+
+
+@njit(**HELPER)
+def _reference(i, j, chart):
+    """Return the largest exponent of two spans that make up [i, j), -2^30 for none."""
+    n, alive, exponent = len(chart.leaf), chart.alive, chart.exponent
+    reference = -(1 << 30)
+    for k in range(i + 1, j):
+        left, right = span_index(i, k, n), span_index(k, j, n)
+        if alive[left] and alive[right]:
+            reference = max(reference, exponent[left] + exponent[right])
+    return reference
 
 
 @njit(nogil=True, cache=True)
-def coarse_inside(tables, rules, chart, boolean, beam):
+def coarse_inside(tables, rules, chart, around, limits):
     """Fill the inside values of all spans of two and more words.
 
     Parameters
@@ -389,122 +368,93 @@ def coarse_inside(tables, rules, chart, boolean, beam):
     tables : CoarseTables
         Rules of the grammar.
     rules : tuple of two WordRules
-        What :func:`word_rules` returns.
+        What ``word_rules`` returns.
     chart : CoarseChart
-        Its lexical values are those of :func:`word_rules`; all else is filled.
-    boolean : bool
-        Whether all values are 1 and only say what can be derived.
-    beam : float
-        Labels whose value times prior is below `beam` times the largest one of the
-        span are left out.
+        Its lexical values are those of ``word_rules``; all else is filled.
+    around : Surroundings
+        Estimated outside values.
+    limits : Thresholds
+        What is left out.
 
     Returns
     -------
     int
         Number of items.
     """
-    leaf, exponent, alive = chart.leaf, chart.exponent, chart.alive
-    offset, label, value = chart.offset, chart.label, chart.value
-    left_offset, left_item = chart.left_offset, chart.left_item
-    rights, n = chart.rights, len(leaf)
+    alive, exponent, offset = chart.alive, chart.exponent, chart.offset
+    label, value = chart.label, chart.value
+    left_offset, left_item, left_child = chart.lefts
+    right_offset, right_item, right_child = chart.rights
+    before, after, boolean = around.before, around.after, limits.boolean
+    wide_label, left_place = tables.wide_label, tables.left_place
+    right_place, n, n_wide = tables.right_place, len(chart.leaf), len(tables.wide_label)
     first, last = rules
-    ii, pp, columns = tables.ii, tables.pp, tables.columns
-    n_wide, n_left = len(tables.wide_label), len(tables.left_label)
-    left_place = places(tables.left_label, n_wide)
-    right_place = places(tables.right_label, n_wide)
-    row = np.zeros(n_wide)
-    some = np.empty(n_wide, dtype=np.int32)
-    sums = np.zeros((n_left, rights.shape[1]), dtype=np.float32)
-    touched = np.zeros(n_left, dtype=np.bool_)
-    left_child = np.empty(len(left_item), dtype=np.int32)
-    left_value = np.empty(len(left_item))
+    total, some = np.zeros(n_wide), np.empty(n_wide, dtype=np.int32)
+    sums = LabelSums(total, some)
+    merit = np.empty(n_wide)
+    pair_sums = np.zeros(len(tables.pairs.left) + 1)
+    row = np.zeros(tables.pairs.number.shape[1])
     count = 0
     n_lefts = 0
+    n_rights = 0
     for i in range(n + 1):
         offset[i] = 0
         left_offset[i] = 0
+        right_offset[i] = 0
     span = n - 1
     for width in range(2, n + 1):
         for i in range(n - width + 1):
             span += 1
             j = i + width
-            reference = -(1 << 30)
-            for k in range(i + 1, j):
-                left, right = span_index(i, k, n), span_index(k, j, n)
-                if alive[left] and alive[right]:
-                    reference = max(reference, exponent[left] + exponent[right])
+            reference = _reference(i, j, chart)
+            n_some = 0
             if reference == -(1 << 30):
                 offset[span + 1] = count
                 left_offset[span + 1] = n_lefts
+                right_offset[span + 1] = n_rights
                 continue
             if width == 2:
-                for b in range(leaf.shape[1]):
-                    x = leaf[i, b]
-                    if x > 0.0:
-                        for q in range(pp.offset[b], pp.offset[b + 1]):
-                            row[pp.parent[q]] += (
-                                x * pp.prob[q] * leaf[i + 1, pp.child[q]]
-                            )
+                n_some = _add_two_words(chart.leaf, i, tables.pp, sums)
             else:
-                _add_word(i, span_index(i + 1, j, n), first, chart, reference, row)
-                _add_word(j - 1, span_index(i, j - 1, n), last, chart, reference, row)
-                for k in range(i + 2, j - 1):
-                    left, right = span_index(i, k, n), span_index(k, j, n)
-                    if not (alive[left] and alive[right]):
-                        continue
-                    factor = power_of_two(exponent[left] + exponent[right] - reference)
-                    for t in range(left_offset[left], left_offset[left + 1]):
-                        x = np.float32(factor * left_value[t])
-                        if x > _TINY:
-                            b = left_child[t]
-                            touched[b] = True
-                            if is_dense(columns, b, rights):
-                                for c in range(rights.shape[1]):
-                                    sums[b, c] += x * rights[right, c]
-                                continue
-                            for q in range(columns.offset[b], columns.offset[b + 1]):
-                                c = columns.place[q]
-                                sums[b, c] += x * rights[right, c]
-                for b in range(n_left):
-                    if touched[b]:
-                        touched[b] = False
-                        for q in range(ii.offset[b], ii.offset[b + 1]):
-                            row[ii.parent[q]] += ii.prob[q] * sums[b, ii.child[q]]
-                        for c in range(rights.shape[1]):
-                            sums[b, c] = 0.0
-            n_some = 0
+                rest = span_index(i + 1, j, n)
+                n_some = _add_word(i, rest, first, chart, reference, sums, n_some)
+                rest = span_index(i, j - 1, n)
+                n_some = _add_word(j - 1, rest, last, chart, reference, sums, n_some)
+                if _sum_pairs(i, j, tables.pairs, chart, reference, row, pair_sums):
+                    n_some = _add_wide(tables.ii, pair_sums, sums, n_some)
             largest = 0.0
-            likeliest = 0.0
-            for a in range(n_wide):
-                if row[a] > 0.0:
-                    some[n_some] = a
-                    n_some += 1
-                    largest = max(largest, row[a])
-                    likeliest = max(likeliest, row[a] * tables.prior[a])
-            if n_some > 0:
+            for t in range(n_some):
+                a = wide_label[some[t]]
+                merit[t] = total[some[t]] * before[i, a] * after[j, a]
+                largest = max(largest, merit[t])
+            smallest = smallest_merit(largest, reference, around, i, j, limits)
+            largest = 0.0
+            begin = count
+            for t in range(n_some):
+                a = some[t]
+                if merit[t] >= smallest:
+                    label[count] = a
+                    value[count] = total[a]
+                    largest = max(largest, total[a])
+                    count += 1
+                total[a] = 0.0
+            if count > begin:
                 alive[span] = True
                 shift = 0 if boolean else math.frexp(largest)[1]
-                factor = power_of_two(-shift)
                 exponent[span] = 0 if boolean else reference + shift
-                for c in range(rights.shape[1]):
-                    rights[span, c] = 0.0
-                for t in range(n_some):
-                    a = some[t]
-                    x = row[a]
-                    row[a] = 0.0
-                    if x * tables.prior[a] < beam * likeliest:
-                        continue
-                    x = 1.0 if boolean else x * factor
-                    label[count] = a
-                    value[count] = x
+                factor = power_of_two(-shift)
+                for t in range(begin, count):
+                    a = label[t]
+                    value[t] = 1.0 if boolean else value[t] * factor
                     if right_place[a] >= 0:
-                        rights[span, right_place[a]] = x
+                        right_item[n_rights] = t
+                        right_child[n_rights] = right_place[a]
+                        n_rights += 1
                     if left_place[a] >= 0:
-                        left_item[n_lefts] = count
+                        left_item[n_lefts] = t
                         left_child[n_lefts] = left_place[a]
-                        left_value[n_lefts] = x
                         n_lefts += 1
-                    count += 1
             offset[span + 1] = count
             left_offset[span + 1] = n_lefts
+            right_offset[span + 1] = n_rights
     return count

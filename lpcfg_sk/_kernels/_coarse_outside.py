@@ -7,32 +7,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._chart_forest import LiveItems
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_count, span_index
-from lpcfg_sk._kernels._coarse_inside import is_dense, places
-from lpcfg_sk._kernels._shared import HELPER, REASSOC
-
-
-@njit(**HELPER, fastmath=REASSOC)
-def _pass_down(x, weights, b, inside, right, outside):
-    """Add x times a row of weights; return the product of weights and inside row.
-
-    Parameters
-    ----------
-    x : float
-        Inside value of the left child.
-    weights : ndarray of float32, shape (n_left, multiple of ROW)
-        Outside values times rule probabilities, by left and right child.
-    b : int
-        Row of the left child.
-    inside, outside : ndarray of float32, shape (n_spans, multiple of ROW)
-        Values of right children; those of outside are added to.
-    right : int
-        Span of the right child.
-    """
-    total = np.float32(0.0)
-    for c in range(weights.shape[1]):
-        total += weights[b, c] * inside[right, c]
-        outside[right, c] += x * weights[b, c]
-    return total
+from lpcfg_sk._kernels._shared import HELPER
 
 
 class CoarseOutside(NamedTuple):
@@ -82,6 +57,84 @@ def _pass_to_word(word, rest, rules, chart, reference, above, out):
                     leaf_mass[word, tag[q]] += x * value[t]
 
 
+@njit(**HELPER)
+def _pass_to_wide(i, j, number, chart, weights, active, beta):
+    """Pass outside values on to two wide spans that make up [i, j).
+
+    Parameters
+    ----------
+    i, j : int
+        The span.
+    number : ndarray of uint32, shape (n_left, n_right)
+        Numbers of the pairs of children.
+    chart : CoarseChart
+        Inside values.
+    weights : ndarray of float64, shape (n_pairs + 1,)
+        Outside values times rule probabilities, by pair of children; 0 for those
+        without a rule.
+    active : ndarray of bool, shape (n_left,)
+        Left children of pairs with a weight.
+    beta : ndarray of float64, shape (n_items,)
+        Outside values, which are added to.
+    """
+    n, alive, exponent, value = (
+        len(chart.leaf),
+        chart.alive,
+        chart.exponent,
+        chart.value,
+    )
+    left_offset, left_item, left_place = chart.lefts
+    right_offset, right_item, right_place = chart.rights
+    reference = exponent[span_index(i, j, n)]
+    for k in range(i + 2, j - 1):
+        left, right = span_index(i, k, n), span_index(k, j, n)
+        begin, end = right_offset[right], right_offset[right + 1]
+        if begin == end or not (alive[left] and alive[right]):
+            continue
+        factor = power_of_two(exponent[left] + exponent[right] - reference)
+        for t in range(left_offset[left], left_offset[left + 1]):
+            if active[left_place[t]]:
+                numbers = number[left_place[t]]
+                x = factor * value[left_item[t]]
+                total = 0.0
+                for u in range(begin, end):
+                    weight = weights[numbers[right_place[u]]]
+                    total += weight * value[right_item[u]]
+                    beta[right_item[u]] += x * weight
+                beta[left_item[t]] += factor * total
+
+
+@njit(**HELPER)
+def _pass_to_two_words(i, pp, chart, above, out):
+    """Pass outside values on to words i and i + 1.
+
+    Parameters
+    ----------
+    i : int
+        The first word.
+    pp : RulesByChild
+        Rules over two words.
+    chart : CoarseChart
+        Inside values.
+    above : ndarray of float64, shape (n_wide,)
+        Outside values of the labels of the span of both words.
+    out : CoarseOutside
+        Added to.
+    """
+    leaf, exponent, leaf_mass = chart.leaf, chart.exponent, out.leaf_mass
+    span = span_index(i, i + 2, len(leaf))
+    factor = power_of_two(exponent[i] + exponent[i + 1] - exponent[span])
+    offset, child, parent, prob = pp.offset, pp.child, pp.parent, pp.prob
+    for b in range(leaf.shape[1]):
+        x = factor * leaf[i, b]
+        if x == 0.0:
+            continue
+        for q in range(offset[b], offset[b + 1]):
+            y = x * above[parent[q]] * prob[q] * leaf[i + 1, child[q]]
+            leaf_mass[i, b] += y
+            leaf_mass[i + 1, child[q]] += y
+
+
 @njit(nogil=True, cache=True)
 def coarse_outside(tables, rules, chart, boolean, floor, root, out):
     """Fill the outside values of all items from those of the root.
@@ -104,21 +157,14 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
     out : CoarseOutside
         Zeros, which are filled.
     """
-    leaf, exponent, alive = chart.leaf, chart.exponent, chart.alive
-    offset, label, value = chart.offset, chart.label, chart.value
-    left_offset, left_item = chart.left_offset, chart.left_item
-    rights, n = chart.rights, len(leaf)
+    alive, offset, label, value = chart.alive, chart.offset, chart.label, chart.value
+    n, up, pairs, beta = len(chart.leaf), tables.up, tables.pairs, out.item
     first, last = rules
-    up, pp, columns = tables.up, tables.pp, tables.columns
-    beta, leaf_mass = out.item, out.leaf_mass
-    n_wide, n_left = len(tables.wide_label), len(tables.left_label)
     n_spans = span_count(n)
-    left_place = places(tables.left_label, n_wide)
-    right_place = places(tables.right_label, n_wide)
-    beta_rights = np.zeros(rights.shape, dtype=np.float32)
-    above = np.zeros(n_wide)
-    weights = np.zeros((n_left, rights.shape[1]), dtype=np.float32)
-    active = np.zeros(n_left, dtype=np.bool_)
+    up_offset, up_pair, up_prob, pair_left = up.offset, up.pair, up.prob, pairs.left
+    above = np.zeros(len(tables.wide_label))
+    weights = np.zeros(len(pairs.left) + 1)
+    active = np.zeros(len(pairs.offset) - 1, dtype=np.bool_)
     if n > 1:
         for t in range(offset[n_spans - 1], offset[n_spans]):
             beta[t] = root[label[t]]
@@ -132,8 +178,6 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
             alive[span] = False
             for t in range(offset[span], offset[span + 1]):
                 a = label[t]
-                if right_place[a] >= 0:
-                    beta[t] += beta_rights[span, right_place[a]]
                 if boolean and beta[t] > 0.0:
                     beta[t] = 1.0
                 if value[t] * beta[t] <= floor:
@@ -141,58 +185,27 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
                 alive[span] = True
                 above[a] = beta[t]
                 if width > 3:
-                    for q in range(up.offset[a], up.offset[a + 1]):
-                        b = up.left[q]
-                        active[b] = True
-                        weights[b, up.right[q]] += beta[t] * up.prob[q]
+                    for q in range(up_offset[a], up_offset[a + 1]):
+                        active[pair_left[up_pair[q]]] = True
+                        weights[up_pair[q]] += beta[t] * up_prob[q]
             if not alive[span]:
                 continue
             if width == 2:
-                factor = power_of_two(exponent[i] + exponent[i + 1] - exponent[span])
-                for b in range(leaf.shape[1]):
-                    x = factor * leaf[i, b]
-                    if x == 0.0:
-                        continue
-                    for q in range(pp.offset[b], pp.offset[b + 1]):
-                        y = x * above[pp.parent[q]] * pp.prob[q]
-                        y *= leaf[i + 1, pp.child[q]]
-                        leaf_mass[i, b] += y
-                        leaf_mass[i + 1, pp.child[q]] += y
+                _pass_to_two_words(i, tables.pp, chart, above, out)
             else:
+                reference = chart.exponent[span]
                 rest = span_index(i + 1, j, n)
-                _pass_to_word(i, rest, first, chart, exponent[span], above, out)
+                _pass_to_word(i, rest, first, chart, reference, above, out)
                 rest = span_index(i, j - 1, n)
-                _pass_to_word(j - 1, rest, last, chart, exponent[span], above, out)
-                for k in range(i + 2, j - 1):
-                    left, right = span_index(i, k, n), span_index(k, j, n)
-                    if not (alive[left] and alive[right]):
-                        continue
-                    factor = power_of_two(
-                        exponent[left] + exponent[right] - exponent[span]
-                    )
-                    for t in range(left_offset[left], left_offset[left + 1]):
-                        item = left_item[t]
-                        b = left_place[label[item]]
-                        if active[b]:
-                            x = np.float32(factor * value[item])
-                            if is_dense(columns, b, rights):
-                                beta[item] += factor * _pass_down(
-                                    x, weights, b, rights, right, beta_rights
-                                )
-                                continue
-                            total = 0.0
-                            for q in range(columns.offset[b], columns.offset[b + 1]):
-                                c = columns.place[q]
-                                total += weights[b, c] * rights[right, c]
-                                beta_rights[right, c] += x * weights[b, c]
-                            beta[item] += factor * total
-                for b in range(n_left):
-                    if active[b]:
-                        active[b] = False
-                        for c in range(weights.shape[1]):
-                            weights[b, c] = 0.0
+                _pass_to_word(j - 1, rest, last, chart, reference, above, out)
+                _pass_to_wide(i, j, pairs.number, chart, weights, active, beta)
             for t in range(offset[span], offset[span + 1]):
-                above[label[t]] = 0.0
+                a = label[t]
+                if above[a] > 0.0:
+                    above[a] = 0.0
+                    for q in range(up_offset[a], up_offset[a + 1]):
+                        active[pair_left[up_pair[q]]] = False
+                        weights[up_pair[q]] = 0.0
 
 
 @njit(nogil=True, cache=True)

@@ -8,16 +8,21 @@ from numba import njit
 from lpcfg_sk._kernels._chart_forest import LiveItems
 from lpcfg_sk._kernels._chart_spans import span_count
 from lpcfg_sk._kernels._coarse_inside import (
-    ROW,
+    Children,
     CoarseChart,
     CoarseTables,
-    TagLexicon,
-    Tokens,
     coarse_inside,
-    fill_tags,
-    word_rules,
 )
 from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside, live_items
+from lpcfg_sk._kernels._coarse_words import (
+    Neighbours,
+    Surroundings,
+    TagLexicon,
+    Tokens,
+    fill_tags,
+    surroundings,
+    word_rules,
+)
 from lpcfg_sk._kernels._shared import HELPER, lengthened
 
 
@@ -30,34 +35,26 @@ class PruningGrammar(NamedTuple):
         Its rules.
     lexicon : TagLexicon
         Its words.
+    neighbours : Neighbours
+        Which tags it expects side by side.
     root : ndarray of float64, shape (n_nonterminals,)
         Weight of each nonterminal at the root.
     """
 
     tables: CoarseTables
     lexicon: TagLexicon
+    neighbours: Neighbours
     root: np.ndarray
 
 
-class Thresholds(NamedTuple):
-    """What the pruning passes leave out, as parts of a sentence's probability.
-
-    Attributes
-    ----------
-    beam : float
-        See ``coarse_inside``.
-    floor : float
-        Posterior of an item that hands nothing down.
-    item : float
-        Smallest posterior of a live item.
-    boolean : bool
-        Whether all values are 1 and only say what can be derived.
-    """
-
-    beam: float
-    floor: float
-    item: float
-    boolean: bool
+@njit(**HELPER)
+def _children(n_spans, n_labels):
+    """Return room for the children of all spans."""
+    return Children(
+        np.empty(n_spans + 1, dtype=np.int64),
+        np.empty(n_spans * n_labels, dtype=np.int32),
+        np.empty(n_spans * n_labels, dtype=np.uint32),
+    )
 
 
 @njit(nogil=True, cache=True)
@@ -65,7 +62,6 @@ def coarse_chart(leaf, tables):
     """Return a chart over lexical values, with room for all items."""
     n_spans = span_count(len(leaf))
     n_places = n_spans * len(tables.wide_label)
-    stride = ROW * max((len(tables.right_label) + ROW - 1) // ROW, 1)
     return CoarseChart(
         leaf,
         np.zeros(n_spans, dtype=np.int32),
@@ -73,10 +69,25 @@ def coarse_chart(leaf, tables):
         np.empty(n_spans + 1, dtype=np.int64),
         np.empty(n_places, dtype=np.int32),
         np.empty(n_places),
-        np.empty(n_spans + 1, dtype=np.int64),
-        np.empty(n_spans * len(tables.left_label), dtype=np.int32),
-        np.empty((n_spans, stride), dtype=np.float32),
+        _children(n_spans, tables.pairs.number.shape[0]),
+        _children(n_spans, tables.pairs.number.shape[1]),
     )
+
+
+@njit(nogil=True, cache=True)
+def no_surroundings(leaf):
+    """Return the estimate that all outside values are 1."""
+    n, n_labels = leaf.shape
+    ones, exponent = np.ones((n + 1, n_labels)), np.zeros(n + 1, dtype=np.int64)
+    return Surroundings(ones, ones, exponent, exponent)
+
+
+@njit(**HELPER)
+def _surroundings(leaf, grammar, limits):
+    """Estimate outside values, where limits ask for it."""
+    if limits.estimate > 0.0:
+        return surroundings(leaf, grammar.lexicon.tag_of_label, grammar.neighbours)
+    return no_surroundings(leaf)
 
 
 @njit(**HELPER)
@@ -98,9 +109,10 @@ def _live_of_leaves(leaf, grammar, limits):
         Its total is 0 where no mass is left.
     """
     n, tables = len(leaf), grammar.tables
+    around = _surroundings(leaf, grammar, limits)
     chart = coarse_chart(leaf, tables)
-    rules = word_rules(tables, chart, limits.boolean, limits.beam)
-    count = coarse_inside(tables, rules, chart, limits.boolean, limits.beam)
+    rules = word_rules(tables, chart, around, limits)
+    count = coarse_inside(tables, rules, chart, around, limits)
     root = np.empty(len(tables.wide_label))
     for a in range(len(root)):
         root[a] = grammar.root[tables.wide_label[a]]

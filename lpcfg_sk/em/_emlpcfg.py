@@ -22,7 +22,9 @@ from lpcfg_sk.em._expectation import (
     count_sentences,
     warn_of_failures,
 )
-from lpcfg_sk.em._start import (
+from lpcfg_sk.em._run import (
+    Run,
+    check_possible,
     from_grammar,
     last_parameters,
     learner_grammar,
@@ -323,20 +325,14 @@ default="auto"
         `limits` are values of `max_iter` and `tol` other than the estimator's own.
         """
         limits = {"max_iter": self.max_iter, "tol": self.tol, **limits}
-        run = _Run(*self._start(start, trees))
+        run = Run(*self._start(start, trees), n_idle=self.n_iter_no_change, **limits)
         e_step = ExpectedCounts(trees, run.layout, n_jobs=self.n_jobs)
         if held_out is not None:
             held_out = HeldOut(*held_out, trees.rules, run.layout, self.lexicon_alpha)
-        best, n_idle = -np.inf, 0
         try:
-            while len(run.lower_bounds) < limits["max_iter"]:
+            while not run.ended:
                 counts, log_likelihood, lost = e_step(run.parameters)
-                if lost > 0:
-                    raise ValueError(
-                        f"Trees with {lost:g} of the weight {trees.rules.weight:g} "
-                        "have probability zero under the starting point; start from "
-                        "one that can generate them."
-                    )
+                check_possible(lost, trees.rules)
                 totals = maximize(
                     trees.rules,
                     run.layout,
@@ -345,18 +341,11 @@ default="auto"
                     smoothing=self.smoothing,
                 )
                 e_step.recycle(run.parameters)
-                run.update(counts, totals, float(log_likelihood / trees.rules.weight))
-                score = run.lower_bounds[-1]
+                run.update(counts, totals, log_likelihood / trees.rules.weight)
                 if held_out is not None:
-                    score = held_out.score(run.parameters, run.totals)
-                    run.scores.append(score)
+                    run.scores.append(held_out.score(counts, totals))
+                run.check_convergence()
                 self._report(run)
-                n_idle += 1
-                if limits["tol"] is not None and score > best + limits["tol"]:
-                    best, n_idle = score, 0
-                if limits["tol"] is not None and n_idle >= self.n_iter_no_change:
-                    run.converged = True
-                    break
         except KeyboardInterrupt:
             if run.totals is not None:
                 run.scores, run.converged = [], False
@@ -453,50 +442,3 @@ default="auto"
         self.validation_scores_ = run.scores
         self._emissions = (rules.lex_word, rules.lex_label, run.parameters.lexical)
         self._set_model(grammar, coarse_pcfg(coarse_rules, alpha=alpha), rules)
-
-
-class _Run:
-    """One run of EM: its parameters, and how it went.
-
-    Attributes
-    ----------
-    layout : Layout
-        Where parameters lie.
-    parameters : Estimates
-        The current parameters.
-    totals : ndarray of float64 or None
-        Expected counts of the states, None before the first iteration.
-    lower_bounds : list of float
-        Mean log likelihood of a tree before each iteration.
-    scores : list of float
-        Mean log probability of a held-out tree after each iteration.
-    converged : bool
-        Whether the score stopped growing.
-    """
-
-    def __init__(self, layout, parameters):
-        self.layout = layout
-        self._state = (parameters, None)
-        self.lower_bounds = []
-        self.scores = []
-        self.converged = False
-
-    @property
-    def parameters(self):
-        """The current parameters."""
-        return self._state[0]
-
-    @property
-    def totals(self):
-        """Expected counts of the states."""
-        return self._state[1]
-
-    def update(self, parameters, totals, lower_bound):
-        """Take the parameters of the next iteration."""
-        self.set_parameters(parameters, totals)
-        self.lower_bounds.append(lower_bound)
-
-    def set_parameters(self, parameters, totals):
-        """Take other parameters."""
-        # One assignment: an interrupt finds either the old or the new state.
-        self._state = (parameters, totals)

@@ -1,5 +1,6 @@
 """What latent states mean, and how many there are: tables and pictures."""
 
+from collections import Counter
 from textwrap import wrap
 
 import numpy as np
@@ -200,15 +201,16 @@ class LatentStateDisplay(Display):
         self.pivots = pivots
 
     @classmethod
-    def from_estimator(cls, estimator, nonterminal, *, top=8, ax=None, **kwargs):
+    def from_estimator(cls, estimator, nonterminal=None, *, top=8, ax=None, **kwargs):
         """Draw the states of a fitted learner.
 
         Parameters
         ----------
         estimator : EMLPCFG, PivotLPCFG, or a pipeline that ends in one
             Fitted learner with a non-negative grammar.
-        nonterminal : str
-            The nonterminal.
+        nonterminal : str, default=None
+            The nonterminal; where None, the one with the most rules of those with
+            several states.
         top : int, default=8
             Number of expansions per state.
         ax : matplotlib Axes, default=None
@@ -221,6 +223,11 @@ class LatentStateDisplay(Display):
         display : LatentStateDisplay
         """
         learner = fitted_learner(estimator, ["grammar_"], cls.__name__)
+        if nonterminal is None:
+            m = learner.grammar_.m
+            n_rules = Counter(dict.fromkeys(m, 0))
+            n_rules.update(a for a, _, _ in learner.grammar_.binary)
+            nonterminal = max(m, key=lambda a: (m[a] > 1, n_rules[a], a))
         states = [
             describe_state(learner, nonterminal, h, top=top)
             for h in range(learner.grammar_.m.get(nonterminal, 1))

@@ -1,5 +1,6 @@
 """A page to look at the errors of a parser."""
 
+import os
 import warnings
 from collections import Counter
 from html import escape
@@ -84,6 +85,10 @@ def report(parser, treebank, path, *, title="Parsing errors"):
     ...     os.path.getsize(page) > 1000
     True
     """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        # Before the work, not after it.
+        raise FileNotFoundError(f"there is no folder {folder!r} for the page")
     gold = check_treebank(treebank, estimator="report", parsed=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -97,6 +102,7 @@ def report(parser, treebank, path, *, title="Parsing errors"):
         if not issubclass(warning.category, ParseFailureWarning):
             warnings.warn(warning.message, warning.category, stacklevel=2)
     by_label = label_report(gold, predicted)
+    by_length = length_report(gold, predicted)
     sentences, confusion, wrong = _sentences(gold, predicted, marginals)
     f1 = 100 * f1_score(gold, predicted)
     about = f"{len(gold)} sentences, parsed by {type(learner).__name__}: F1 {f1:.2f}."
@@ -106,7 +112,7 @@ def report(parser, treebank, path, *, title="Parsing errors"):
         style=STYLE,
         script=SCRIPT,
         scores=_scores(gold, predicted),
-        lengths=_rates(length_report(gold, predicted)),
+        lengths=_rates(by_length[by_length["n_sentences"] > 0]),
         labels=_rates(by_label.head(_MOST_ROWS)),
         confusion=_confusion(confusion),
         options="".join(f"<option>{escape(label)}</option>" for label in sorted(wrong)),
@@ -239,8 +245,8 @@ def _rates(frame):
     heads = "".join(f"<th>{titles.get(c, c)}</th>" for c in counts)
     rows = [
         f"<tr><td>{escape(str(name))}</td>"
-        f'<td><span class="bar" style="--p:{row["f1"]:.3f}"><i></i></span></td>'
-        f"<td>{100 * row['f1']:.1f}</td>"
+        f'<td><span class="bar" style="--p:{row["f1"] / 100:.3f}"><i></i></span></td>'
+        f"<td>{row['f1']:.1f}</td>"
         + "".join(f"<td>{row[c]:.0f}</td>" for c in counts)
         + "</tr>"
         for name, row in frame.iterrows()

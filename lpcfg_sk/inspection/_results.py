@@ -3,6 +3,7 @@
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from itertools import islice
 from numbers import Integral, Real
 
@@ -106,6 +107,12 @@ def compare(
     >>> table.index.tolist()
     ['PCFG']
     """
+    if not isinstance(estimators, Mapping):
+        raise TypeError(
+            "compare takes a dict of parsers by name, such as "
+            "{'pcfg': make_parser(PCFG())}, got a "
+            f"{type(estimators).__name__}"
+        )
     treebank = check_treebank(treebank, estimator="compare", parsed=True)
     if test is None:
         folds = list(check_cv(cv).split(treebank))
@@ -300,7 +307,7 @@ def results_table(search):
     if not hasattr(search, "cv_results_"):
         check_is_fitted(search)
         raise TypeError(
-            "results_table takes a fitted search such as GridSearchCV, got "
+            "expected a fitted search such as GridSearchCV, got "
             f"{type(search).__name__}"
         )
     results = search.cv_results_

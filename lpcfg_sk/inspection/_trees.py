@@ -53,8 +53,8 @@ class ChartDisplay(Display):
         ----------
         estimator : learner or pipeline that ends in one
             A fitted parser.
-        sentence : list of str
-            The words.
+        sentence : list of str, str or Tree
+            The words, with white space between them in a string.
         label : str, default=None
             Show only this label.
         ax : matplotlib Axes, default=None
@@ -66,8 +66,12 @@ class ChartDisplay(Display):
         -------
         display : ChartDisplay
         """
-        learner, X = learner_and_input(estimator, [list(sentence)])
-        return cls(sentence, learner.span_marginals(X)[0], label).plot(ax, **kwargs)
+        words = Treebank([sentence]).sentences()[0]
+        if len(words) == 1:
+            # A list of one sentence, as `predict` takes it.
+            words = words[0].split()
+        learner, X = learner_and_input(estimator, [words])
+        return cls(words, learner.span_marginals(X)[0], label).plot(ax, **kwargs)
 
     def plot(self, ax=None, *, cmap="Blues", threshold=0.3):
         """Draw the triangle.

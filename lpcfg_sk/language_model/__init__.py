@@ -14,6 +14,3 @@ __all__ = [
     "read_arpa",
     "write_arpa",
 ]
-
-# Shared with other packages, but not public.
-_shared = (NGramTable,)

@@ -60,7 +60,8 @@ def check_corpus(X, *, estimator, first_row=0):
         if not isinstance(sentence, Sequence | np.ndarray):
             raise TypeError(
                 f"{name} takes a list of token lists, but X[{row}] is of type "
-                f"{type(sentence).__name__}"
+                f"{type(sentence).__name__}; the sentences of a treebank are "
+                "treebank.sentences()"
             )
         for place, token in enumerate(sentence):
             if not isinstance(token, str):

@@ -1,13 +1,16 @@
 """Scores of trees and of models.
 
-:func:`parseval` compares trees as EVALB does, sentence by sentence and in total, in
-percent. The built-in settings leave out the root (``TOP``, ``ROOT``, ``S1``, ``VROOT``
-or no label), as figures of the literature do; a ``.prm`` file is followed to the
-letter. Scores for model selection are between 0 and 1, and count a sentence without a
-parse as a failure: :func:`f1_score`, :func:`bracket_counts`, :func:`label_report`,
-:func:`length_report`, :func:`bootstrap_ci`, :func:`paired_bootstrap` and
-:func:`parseval_scorer`. :func:`log_likelihood_scorer` and :func:`perplexity` judge
-probabilities.
+:func:`parseval` compares trees as EVALB does, sentence by sentence and in total. The
+built-in settings leave out the root (``TOP``, ``ROOT``, ``S1``, ``VROOT`` or no label),
+as figures of the literature do; a ``.prm`` file is followed to the letter. All others
+count a sentence without a parse as a failure: :func:`f1_score`,
+:func:`bracket_counts`, :func:`label_report`, :func:`length_report`,
+:func:`bootstrap_ci`, :func:`paired_bootstrap` and :func:`parseval_scorer`.
+:func:`log_likelihood_scorer` and :func:`perplexity` judge probabilities.
+
+A score (:func:`f1_score`, ``parser.score``, scorers and their intervals) is a number
+from 0 to 1, as in scikit-learn. The columns ``precision``, ``recall`` and ``f1`` of
+tables are in percent, as in EVALB.
 """
 
 from lpcfg_sk.metrics._alignment import ParsevalParameters, align_treebanks
@@ -56,6 +59,3 @@ __all__ = [
     "perplexity",
     "tree_perplexity",
 ]
-
-# Shared with other packages, but not public.
-_shared = (align_treebanks,)

@@ -130,7 +130,7 @@ def label_report(gold, predicted, params="collins"):
     -------
     report : DataFrame
         Index ``label`` (without function tags), frequent ones first; columns
-        ``precision``, ``recall``, ``f1`` (0 to 1, 0 for 0/0), ``support`` (gold
+        ``precision``, ``recall``, ``f1`` (in percent, 0 for 0/0), ``support`` (gold
         brackets) and ``predicted`` (predicted brackets). Sentences that failed count
         as in :func:`bracket_counts`.
 
@@ -144,11 +144,11 @@ def label_report(gold, predicted, params="collins"):
     >>> from lpcfg_sk.metrics import label_report
     >>> label_report(["(S (NP (PRP I)) (VP (VBP am)))"],
     ...              ["(S (NP (PRP I)) (NP (VBP am)))"])
-           precision  recall        f1  support  predicted
+           precision  recall          f1  support  predicted
     label
-    NP           0.5     1.0  0.666667        1          2
-    S            1.0     1.0  1.000000        1          1
-    VP           0.0     0.0  0.000000        1          0
+    NP          50.0   100.0   66.666667        1          2
+    S          100.0   100.0  100.000000        1          1
+    VP           0.0     0.0    0.000000        1          0
     """
     alignment = align_treebanks(gold, predicted, params, parsed=True)
     _, gold_state, test_state, gold_name, test_name, names = alignment
@@ -169,8 +169,8 @@ def label_report(gold, predicted, params="collins"):
 
 
 def _rates(recalled, gold, right, test):
-    precision = np.divide(right, test, out=np.zeros(len(test)), where=test > 0)
-    recall = np.divide(recalled, gold, out=np.zeros(len(gold)), where=gold > 0)
+    precision = np.divide(100 * right, test, out=np.zeros(len(test)), where=test > 0)
+    recall = np.divide(100 * recalled, gold, out=np.zeros(len(gold)), where=gold > 0)
     both = precision + recall
     f1 = np.divide(2 * precision * recall, both, out=0.0 * both, where=both > 0)
     columns = {"precision": precision, "recall": recall, "f1": f1}
@@ -201,10 +201,10 @@ def length_report(gold, predicted, params="collins", *, edges=(10, 20, 30, 40)):
     >>> from lpcfg_sk.metrics import length_report
     >>> gold = ["(S (NP (PRP I)) (VP (VBP am)))", "(S (VP (VB go)))"]
     >>> length_report(gold, gold, edges=[1])[["n_sentences", "f1", "support"]]
-            n_sentences   f1  support
+            n_sentences     f1  support
     length
-    0-1               1  1.0        2
-    2-                1  1.0        3
+    0-1               1  100.0        2
+    2-                1  100.0        3
     """
     edges = np.asarray(edges, dtype=np.int64)
     if edges.ndim != 1 or (np.diff(edges) <= 0).any() or (edges < 0).any():

@@ -20,22 +20,3 @@ from lpcfg_sk.parsing._sentences import (
 )
 
 __all__ = ["Parser", "marginals", "sentence_log_prob"]
-
-# Shared with other packages, but not public.
-_shared = (
-    BRACKET_PENALTY,
-    ON_FAILURE,
-    BracketTable,
-    Brackets,
-    ChartParser,
-    RowReport,
-    assemble,
-    bracket_frame,
-    bracket_trees,
-    chart_log_probs,
-    chart_marginals,
-    flat_brackets,
-    map_row_ranges,
-    map_sentences,
-    parse_every_row,
-)

@@ -51,13 +51,6 @@ class RowReport:
         columns = {"status": status, "reason": reason}
         return pd.DataFrame(columns, dtype="string")
 
-    @classmethod
-    def from_frame(cls, frame):
-        """Return the report that :meth:`frame` shows."""
-        pairs = zip(frame["status"], frame["reason"], strict=True)
-        plain = ("parsed", "")
-        return cls(len(frame), {i: p for i, p in enumerate(pairs) if p != plain})
-
     def without_parse(self):
         """Return the rows that have no tree of the grammar."""
         notes = self.notes.items()

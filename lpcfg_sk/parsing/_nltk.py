@@ -13,6 +13,16 @@ def nltk_parser(parser):
     class NltkParser(ParserI):
         """Trees of lpcfg_sk for NLTK, the best first."""
 
+        def __repr__(self):
+            return f"<NLTK parser of {parser[-1]}>"
+
+        def grammar(self):
+            """Raise an error: NLTK's grammars have no latent states."""
+            raise NotImplementedError(
+                "a grammar of lpcfg_sk is not one of NLTK; it is grammar_ of the "
+                "learner, parser[-1]"
+            )
+
         def parse_sents(self, sents, k=1):
             """Yield an iterator over the best k trees of each sentence.
 

@@ -1,12 +1,9 @@
 """The parser that users meet: a pipeline over raw sentences and trees."""
 
-from inspect import signature
-
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lpcfg_sk.parsing._every_row import RowReport
 from lpcfg_sk.parsing._nltk import nltk_parser
 
 
@@ -64,12 +61,21 @@ class Parser(Pipeline):
 
     def __getstate__(self):
         state = super().__getstate__()
-        state.pop("parse_report_", None)
+        state.pop("_report", None)
         return state
+
+    @property
+    def parse_report_(self):
+        """What became of each row of the last :meth:`predict`."""
+        # Made when asked for: the table costs as much as parsing a short sentence.
+        return self._report.frame()
 
     def _seen(self, X):
         """Return X as the learner sees it."""
-        return self[:-1].transform(X) if len(self.steps) > 1 else X
+        # Step by step: a pipeline without the learner would be made for each call.
+        for _, _, step in self._iter(with_final=False):
+            X = step.transform(X)
+        return X
 
     @_learner_has("predict")
     def predict(self, X, *, return_status=False, **params):
@@ -91,16 +97,15 @@ class Parser(Pipeline):
         status : DataFrame, only if `return_status`
             The same as ``parse_report_``.
         """
-        predict = self._final_estimator.predict
-        if "return_status" not in signature(predict).parameters:
+        learner = self._final_estimator
+        if params or not hasattr(learner, "_parse"):
             return super().predict(X, **params)
         # Not through the pipeline: routing would ask for a request of return_status.
         check_is_fitted(self)
-        trees, status = predict(self._seen(X), return_status=True, **params)
-        self.parse_report_ = status
+        trees, self._report = learner._parse(self._seen(X))
         if return_status:
-            return trees, status
-        RowReport.from_frame(status).warn()
+            return trees, self.parse_report_
+        self._report.warn()
         return trees
 
     @_learner_has("parse_kbest")

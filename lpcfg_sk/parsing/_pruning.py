@@ -12,30 +12,32 @@ from lpcfg_sk._kernels._chart_forest import (
     fill_pair_slots,
 )
 from lpcfg_sk._kernels._coarse_inside import (
-    ROW,
+    ChildPairs,
     CoarseTables,
-    RightPlaces,
     RulesByChild,
+    RulesByPair,
     RulesByParent,
+)
+from lpcfg_sk._kernels._coarse_rows import PruningGrammar, live_rows
+from lpcfg_sk._kernels._coarse_words import (
+    Neighbours,
     TagLexicon,
+    Thresholds,
     Tokens,
     fill_tags,
-)
-from lpcfg_sk._kernels._coarse_rows import (
-    PruningGrammar,
-    Thresholds,
-    live_rows,
 )
 from lpcfg_sk._ragged import offsets, read_only
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.parsing._tags import (
-    expected_label_frequencies,
+    expected_label_counts,
     lowest_label,
+    neighbouring_tags,
     unknown_weights,
 )
 
-# Shares of the threshold. The inside pass leaves out a label whose value times its
-# frequency is below this share of the largest one of the span,
+# Shares of the threshold. The inside pass leaves out an item whose estimated posterior
+# is below the first share, or below the second one of the largest of its span,
+_ESTIMATE = 1 / 100
 _BEAM = 0.1
 # the outside pass hands no mass down from items with a smaller marginal,
 _FLOOR = 0.1
@@ -124,8 +126,8 @@ class ChartPruner:
 
     Notes
     -----
-    Posteriors are those over the labels that the inside pass keeps: in each span, all
-    whose value times frequency is at least a tenth of the threshold of the largest.
+    Posteriors are those over the items that the inside pass keeps. It estimates outside
+    values by the tags that are likely beside a span, see :func:`neighbouring_tags`.
     Items with a posterior of at most a tenth of the threshold pass nothing on to their
     children. The estimate may therefore be too small, and items with an exact posterior
     above the threshold be missing.
@@ -158,7 +160,7 @@ class ChartPruner:
             lexical = read_only(np.ones(len(arrays.lex_label)))
             root = np.ones(len(arrays.root_label))
         self.rules = rule_tables(arrays, weight)
-        self.tables = coarse_tables(arrays, weight, root)
+        self.tables = coarse_tables(arrays, weight)
         n_labels = len(arrays.n_states)
         self._root = np.zeros(n_labels)
         self._root[arrays.root_label] = root
@@ -184,7 +186,12 @@ class ChartPruner:
             any_word,
             tag_of_label,
         )
-        self._grammar = PruningGrammar(self.tables, lexicon, self._root)
+        self._counts = expected_label_counts(arrays, weight, root)
+        if self.threshold:
+            neighbours = neighbouring_tags(arrays, tag_of_label, self._counts)
+        else:
+            neighbours = Neighbours(np.zeros(0), *np.zeros((3, 0, 0)))
+        self._grammar = PruningGrammar(self.tables, lexicon, neighbours, self._root)
 
     def encode_tags(self, treebank):
         """Translate the given tags of all tokens, -1 where there is none."""
@@ -219,9 +226,8 @@ class ChartPruner:
             forest = None if live is None else self._forest(n, live, threshold, name)
             if forest is not None or threshold == 0.0:
                 break
-            # If no mass is left, the beam cut all trees, or there are none.
-            lower = live is not None and threshold > _LOWEST
-            threshold = threshold * _LOWER if lower else 0.0
+            # If no mass is left, estimates cut all trees, or there are none.
+            threshold = threshold * _LOWER if threshold > _LOWEST else 0.0
             live = self._live(tokens, threshold)
             likely = live if likely is None else likely
         if live is None and self.threshold:
@@ -231,7 +237,7 @@ class ChartPruner:
     def _any_forest(self, n, tokens, name):
         """Connect all items that can be derived, whatever their values.
 
-        The values of a sentence can be too small for single precision.
+        The values of a sentence can differ by more than floating point can hold.
         """
         live = self._live(tokens, 0.0, full=True)
         try:
@@ -258,8 +264,8 @@ class ChartPruner:
         return self._live(tokens, 0.0) if live is None else live
 
     def _limits(self, threshold, full):
-        beam, floor = threshold * _BEAM, threshold * _FLOOR
-        return Thresholds(beam, floor, float(threshold), full)
+        shares = (threshold * x for x in (_BEAM, _ESTIMATE, _FLOOR))
+        return Thresholds(*shares, float(threshold), full)
 
     def _live(self, tokens, threshold, *, full=None):
         """Return the items that reach the threshold, None where no mass is left."""
@@ -321,8 +327,7 @@ class ChartPruner:
     def _bytes(self, n):
         """Return the bytes that sentences of n words take before items are known."""
         tables = self.tables
-        stride = ROW * max(-(-len(tables.right_label) // ROW), 1)
-        per_span = 28 * len(tables.wide_label) + 8 * stride + 64
+        per_span = 28 * len(tables.wide_label) + 80
         per_word = 16 * len(self._root) + 40 * len(tables.pi.prob)
         return n * (n + 1) // 2 * per_span + n * per_word
 
@@ -357,7 +362,7 @@ class ChartPruner:
             The likeliest label over each word.
         """
         leaf, _ = self._lexical_values(tokens)
-        likeliest = np.argmax(leaf * self.tables.tag_prior, axis=1)
+        likeliest = np.argmax(leaf * self._counts, axis=1)
         root = np.zeros_like(self._root)
         root[self.tables.wide_label] = self._root[self.tables.wide_label]
         wide = bool(root.any())
@@ -431,7 +436,7 @@ def rule_tables(arrays, weight):
     )
 
 
-def coarse_tables(arrays, probabilities, root):
+def coarse_tables(arrays, probabilities):
     """Pack the rules of a plain PCFG by the kind of their children.
 
     Parameters
@@ -440,8 +445,6 @@ def coarse_tables(arrays, probabilities, root):
         Symbols and rules.
     probabilities : ndarray of float64, shape (n_rules,)
         One weight per rule.
-    root : ndarray of float64, shape (n_roots,)
-        One weight per root.
 
     Returns
     -------
@@ -450,8 +453,7 @@ def coarse_tables(arrays, probabilities, root):
     n_labels = len(arrays.n_states)
     parent, left, right = arrays.rule_parent, arrays.rule_left, arrays.rule_right
     wide_label = np.unique(parent).astype(np.int32)
-    wide = np.full(n_labels, -1, dtype=np.int32)
-    wide[wide_label] = np.arange(len(wide_label), dtype=np.int32)
+    wide = _places(wide_label, n_labels)
     n_wide = len(wide_label)
     is_wide = wide >= 0
     is_tag = np.zeros(n_labels, dtype=bool)
@@ -461,19 +463,30 @@ def coarse_tables(arrays, probabilities, root):
         return wide[parent[chosen]], left[chosen], right[chosen], probabilities[chosen]
 
     a, b, c, p = rules(is_wide[left] & is_wide[right])
-    left_label, place_left = np.unique(wide[b], return_inverse=True)
-    right_label, place_right = np.unique(wide[c], return_inverse=True)
-    place_left, place_right = place_left.astype(np.int32), place_right.astype(np.int32)
-    ii = RulesByChild(*_sorted_by_key(place_left, len(left_label), place_right, a, p))
-    up = RulesByParent(*_sorted_by_key(a, n_wide, place_left, place_right, p))
-    pairs = np.unique(np.stack([place_left, place_right]), axis=1)
-    columns = RightPlaces(*_sorted_by_key(pairs[0], len(left_label), pairs[1]))
+    children, pair = np.unique(
+        np.stack([wide[b], wide[c]]), axis=1, return_inverse=True
+    )
+    pair = pair.ravel().astype(np.int32)
+    lefts, rights = np.unique(children[0]), np.unique(children[1])
+    left_place, right_place = _places(lefts, n_wide), _places(rights, n_wide)
+    children = left_place[children[0]], right_place[children[1]]
+    number = np.full((len(lefts), len(rights)), children[0].size, dtype=np.uint32)
+    number[children] = np.arange(children[0].size)
+    begin, *children = _sorted_by_key(children[0], len(lefts), *children)
+    pairs = ChildPairs(begin, *(x.astype(np.uint32) for x in children), number)
+    ii = RulesByPair(*_sorted_by_key(pair, len(pairs.left), a, p))
+    up = RulesByParent(*_sorted_by_key(a, n_wide, pair, p))
     a, b, c, p = rules(is_tag[left] & is_wide[right])
     pi = RulesByChild(*_sorted_by_key(b, n_labels, wide[c], a, p))
     a, b, c, p = rules(is_wide[left] & is_tag[right])
     ip = RulesByChild(*_sorted_by_key(c, n_labels, wide[b], a, p))
     a, b, c, p = rules(is_tag[left] & is_tag[right])
     pp = RulesByChild(*_sorted_by_key(b, n_labels, c, a, p))
-    prior = expected_label_frequencies(arrays, probabilities, root)
-    labels = (wide_label, left_label, right_label)
-    return CoarseTables(*labels, ii, up, columns, pi, ip, pp, prior[wide_label], prior)
+    return CoarseTables(wide_label, left_place, right_place, pairs, ii, up, pi, ip, pp)
+
+
+def _places(labels, n_labels):
+    """Return the place of each label in a list, -1 for those not in it."""
+    place = np.full(n_labels, -1, dtype=np.int32)
+    place[labels] = np.arange(len(labels), dtype=np.int32)
+    return place

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lpcfg_sk._kernels._chart_spans import span_bounds
-from lpcfg_sk._kernels._coarse_inside import Tokens
+from lpcfg_sk._kernels._coarse_words import Tokens
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning

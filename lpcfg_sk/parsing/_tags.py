@@ -1,7 +1,10 @@
-"""Tags given with the words: which labels they allow, and how likely each is."""
+"""Tags of words: which labels they allow, and what stands beside each other."""
 
 import numpy as np
+from scipy.sparse import csc_matrix, identity
+from scipy.sparse.linalg import splu
 
+from lpcfg_sk._kernels._coarse_words import Neighbours
 from lpcfg_sk._ragged import find_keys
 from lpcfg_sk.treebank import decode_label
 
@@ -11,6 +14,9 @@ _WITHIN = 0.1
 _NOVEL = 1.0
 # and δ.
 _OTHER = 0.05
+
+# Spines of trees end at each node with at least this probability, so that they end.
+_END = 1e-6
 
 
 class TagBackoff:
@@ -52,8 +58,8 @@ class TagBackoff:
         self._tags = {}
         names = [lowest_label(a, binarized) for a in coarse.nonterminals]
         tag = np.array([self._tags.setdefault(x, len(self._tags)) for x in names], int)
-        frequency = expected_label_frequencies(arrays, arrays.binary, arrays.root)
-        mass = frequency[arrays.lex_label] * arrays.lexical
+        counts = expected_label_counts(arrays, arrays.binary, arrays.root)
+        mass = counts[arrays.lex_label] * arrays.lexical
         n_words, n_tags = len(arrays.word_offset) - 1, max(len(self._tags), 1)
         word = np.repeat(np.arange(n_words), np.diff(arrays.word_offset))
         entry_tag = tag[arrays.lex_label]
@@ -97,6 +103,7 @@ class TagBackoff:
 
 def _ratio(part, whole):
     """Divide, 0 where the divisor is."""
+    whole = np.broadcast_to(whole, part.shape)
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
 
 
@@ -122,8 +129,8 @@ def unknown_weights(arrays):
     return weight / max(weight.sum(), np.finfo(float).tiny)
 
 
-def expected_label_frequencies(arrays, probabilities, root, n_steps=200):
-    """Return the relative frequency of each nonterminal in the trees of a PCFG.
+def expected_label_counts(arrays, probabilities, root, n_steps=200):
+    """Return the expected number of nodes of each nonterminal in a tree of a PCFG.
 
     Parameters
     ----------
@@ -140,7 +147,6 @@ def expected_label_frequencies(arrays, probabilities, root, n_steps=200):
     Returns
     -------
     ndarray of float64, shape (n_nonterminals,)
-        Frequencies, which sum to one.
     """
     n_labels = len(arrays.n_states)
     level = np.bincount(arrays.root_label, weights=root, minlength=n_labels)
@@ -152,4 +158,64 @@ def expected_label_frequencies(arrays, probabilities, root, n_steps=200):
         total += level
         if not 1e-12 * total.sum() < level.sum() < 1e100:
             break
-    return total / max(total.sum(), np.finfo(float).tiny)
+    return total
+
+
+def neighbouring_tags(arrays, tag_of_label, counts):
+    """Compute which tags a plain PCFG expects side by side, and beside its nodes.
+
+    Parameters
+    ----------
+    arrays : GrammarArrays
+        The PCFG.
+    tag_of_label : ndarray of int32, shape (n_nonterminals,)
+        The tag that each nonterminal stands for over a word, -1 for none.
+    counts : ndarray of float64, shape (n_nonterminals,)
+        Expected number of nodes of each nonterminal.
+
+    Returns
+    -------
+    Neighbours
+    """
+    parent, left, right = arrays.rule_parent, arrays.rule_left, arrays.rule_right
+    n_labels = len(counts)
+    over_word = np.flatnonzero(tag_of_label >= 0)
+    tag = tag_of_label[over_word]
+    end = int(tag.max(initial=-1)) + 1
+    is_tag = np.zeros((n_labels, end + 1))
+    is_tag[over_word, tag] = 1.0
+    root = np.zeros(n_labels)
+    root[arrays.root_label] = arrays.root
+    spines = [_spine(arrays, parent, child) for child in (left, right)]
+    # Tags at the left and right end of what each nonterminal stands over.
+    first, last = (spine.solve(is_tag) for spine in spines)
+    mass = counts[parent] * arrays.binary
+    shape = (n_labels, n_labels)
+    # Tags before and behind the nodes of each nonterminal: those of the sister, which
+    # are also those of the nodes at the near edge of it.
+    before = csc_matrix((mass, (right, left)), shape=shape) @ last
+    after = csc_matrix((mass, (left, right)), shape=shape) @ first
+    before[:, end] += root
+    after[:, end] += root
+    before = np.maximum(spines[0].solve(before, trans="T"), 0.0)
+    after = np.maximum(spines[1].solve(after, trans="T"), 0.0)
+    of_tag = np.append(np.bincount(tag, counts[over_word], minlength=end), 1.0)
+    follows = _ratio(is_tag.T @ after, of_tag[:, np.newaxis])
+    follows[end] = root @ first
+    share = np.zeros(n_labels)
+    share[over_word] = _ratio(counts[over_word], of_tag[tag])
+    return Neighbours(
+        share,
+        np.maximum(follows, 0.0),
+        np.ascontiguousarray(_ratio(before, of_tag).T),
+        np.ascontiguousarray(_ratio(after, counts[:, np.newaxis]).T),
+    )
+
+
+def _spine(arrays, parent, child):
+    """Factorise I - P, where P goes from nodes to their first, or last, child."""
+    n_labels = len(arrays.n_states)
+    total = np.bincount(parent, arrays.binary, minlength=n_labels)
+    step = arrays.binary * ((1.0 - _END) / np.maximum(total, 1.0))[parent]
+    steps = csc_matrix((step, (parent, child)), shape=(n_labels, n_labels))
+    return splu(identity(n_labels, format="csc") - steps)

@@ -1,12 +1,7 @@
 """Treebanks: columns of trees, reading and writing, binarisation, rare words."""
 
-from lpcfg_sk.treebank._binarize import (
-    ENGLISH_HEAD_RULES,
-    TreeBinarizer,
-    find_heads,
-    head_token,
-    unbinarize,
-)
+from lpcfg_sk.treebank._binarize import TreeBinarizer, unbinarize
+from lpcfg_sk.treebank._heads import ENGLISH_HEAD_RULES, find_heads, head_token
 from lpcfg_sk.treebank._labels import (
     BARE,
     LabelParts,

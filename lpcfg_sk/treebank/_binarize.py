@@ -7,11 +7,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from lpcfg_sk._kernels import _binarize as kernel
-from lpcfg_sk._kernels._columns import HeadRules
-from lpcfg_sk._kernels._columns import find_heads as _find_heads
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
 from lpcfg_sk.treebank._columns import node_columns
-from lpcfg_sk.treebank._labels import BARE, decode_table, encode_label
+from lpcfg_sk.treebank._heads import find_heads
+from lpcfg_sk.treebank._labels import (
+    BARE,
+    decode_table,
+    encode_label,
+    forget_oldest,
+    memory_length,
+)
 from lpcfg_sk.treebank._sharded import over_chunks
 from lpcfg_sk.treebank._validation import (
     TreebankTransformerMixin,
@@ -46,6 +51,11 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
     horizontal : int or None, default=0
         How many of the siblings split off last an intermediate node remembers in
         its label: ``@A|B`` for 1. None for all of them.
+    memory_min_count : int, default=1
+        An intermediate label that the training trees have fewer times than this
+        forgets its oldest siblings, one by one, until they have it so often or there
+        are none left: ``@NP|RB`` becomes ``@NP``. With 20, sentences need fewer rules
+        that training never saw, and the grammar is smaller.
     vertical : int, default=1
         How many generations a label includes: with 2 an NP under S is ``NP^S``. A
         single pre-terminal is left as it is.
@@ -59,6 +69,9 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         The original labels that stand over words more often than over several
         children. A label in its unusual role is marked with ``~``, so that no
         label has both.
+
+    memories_ : frozenset of str or None
+        The intermediate labels that remember siblings; None where all do.
 
     See Also
     --------
@@ -91,19 +104,29 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
     _parameter_constraints = {
         "direction": [StrOptions(set(_DIRECTIONS))],
         "horizontal": [Interval(Integral, 0, None, closed="left"), None],
+        "memory_min_count": [Interval(Integral, 1, None, closed="left")],
         "vertical": [Interval(Integral, 1, None, closed="left")],
         "head_rules": [dict, None],
     }
 
-    def __init__(self, direction="right", *, horizontal=0, vertical=1, head_rules=None):
+    def __init__(
+        self,
+        direction="right",
+        *,
+        horizontal=0,
+        memory_min_count=1,
+        vertical=1,
+        head_rules=None,
+    ):
         self.direction = direction
         self.horizontal = horizontal
+        self.memory_min_count = memory_min_count
         self.vertical = vertical
         self.head_rules = head_rules
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
-        """Learn which labels are usually those of pre-terminals.
+        """Learn which labels are those of pre-terminals, and which are frequent.
 
         Parameters
         ----------
@@ -121,7 +144,34 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         for part in over_chunks(self._leaf_excess, X):
             excess.update(part)
         self.preterminals_ = frozenset(name for name, n in excess.items() if n > 0)
+        self.memories_ = None
+        if self.memory_min_count > 1:
+            self.memories_ = self._frequent_memories(X)
         return self
+
+    def _frequent_memories(self, X):
+        """Return the intermediate labels that keep their memory."""
+        counts = Counter()
+        for part in over_chunks(self._memory_counts, X):
+            counts.update(part)
+        kept = set()
+        # The longest memories first, because they add to the counts of shorter ones.
+        for length in range(max((n for n, _ in counts), default=0), 0, -1):
+            labels = {label: n for (k, label), n in counts.items() if k == length}
+            for label, n in labels.items():
+                if n >= self.memory_min_count:
+                    kept.add(label)
+                else:
+                    counts[length - 1, forget_oldest(label)] += n
+        return frozenset(kept)
+
+    def _memory_counts(self, X):
+        """Count labels with memory by its length and their name."""
+        binary = self.transform(X)
+        n = np.bincount(binary.label[binary.label >= 0], minlength=len(binary.labels))
+        lengths = map(memory_length, binary.labels)
+        named = zip(lengths, binary.labels, n.tolist(), strict=True)
+        return {(length, label): k for length, label, k in named if length}
 
     def _leaf_excess(self, X):
         """Return how much more often each label is over a word than over nodes."""
@@ -178,6 +228,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
             )
         size, parent = kernel.link_binary(start, stop, node_offsets)
         label, strings = self._label_strings(pair, keys, treebank.labels.strings)
+        label, strings = self._forget_rare_memories(label, strings)
         tag, strings = self._tags(treebank, strings)
         return treebank.replace(
             label=label,
@@ -252,6 +303,19 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
             strings.append(string)
         return label.astype(np.int32), strings
 
+    def _forget_rare_memories(self, label, strings):
+        """Return labels and their strings with memories that training supports."""
+        # Files of earlier versions have no such attribute.
+        memories = getattr(self, "memories_", None)
+        if memories is None:
+            return label, strings
+        table, ids = {}, []
+        for string in strings:
+            while memory_length(string) and string not in memories:
+                string = forget_oldest(string)
+            ids.append(table.setdefault(string, len(table)))
+        return np.array(ids, dtype=np.int32)[label], list(table)
+
     def _tags(self, treebank, strings):
         """Return given tags as labels of pre-terminals, which join the table."""
         ids = {s: i for i, s in enumerate(strings)}
@@ -314,181 +378,3 @@ def unbinarize(treebank):
         block_names={},
         binarized=False,
     )
-
-
-_COLLINS = {
-    "ADJP": (
-        "left",
-        "NNS QP NN $ ADVP JJ VBN VBG ADJP JJR NP JJS DT FW RBR RBS SBAR RB",
-    ),
-    "ADVP": ("right", "RB RBR RBS FW ADVP TO CD JJR JJ IN NP JJS NN"),
-    "CONJP": ("right", "CC RB IN"),
-    "FRAG": ("right", ""),
-    "INTJ": ("left", ""),
-    "LST": ("right", "LS :"),
-    "NAC": ("left", "NN NNS NNP NNPS NP NAC EX $ CD QP PRP VBG JJ JJS JJR ADJP FW"),
-    "PP": ("right", "IN TO VBG VBN RP FW"),
-    "PRN": ("left", ""),
-    "PRT": ("right", "RP"),
-    "QP": ("left", "$ IN NNS NN JJ RB DT CD NCD QP JJR JJS"),
-    "ROOT": ("left", "S SINV SQ SBARQ FRAG NP VP"),
-    "RRC": ("right", "VP NP ADVP ADJP PP"),
-    "S": ("left", "TO IN VP S SBAR ADJP UCP NP"),
-    "SBAR": ("left", "WHNP WHPP WHADVP WHADJP IN DT S SQ SINV SBAR FRAG"),
-    "SBARQ": ("left", "SQ S SINV SBARQ FRAG"),
-    "SINV": ("left", "VBZ VBD VBP VB MD VP S SINV ADJP NP"),
-    "SQ": ("left", "VBZ VBD VBP VB MD VP SQ"),
-    "UCP": ("right", ""),
-    "VP": ("left", "TO VBD VBN MD VBZ VB VBG VBP AUX AUXG VP ADJP NN NNS NP"),
-    "WHADJP": ("left", "CC WRB JJ ADJP"),
-    "WHADVP": ("right", "CC WRB"),
-    "WHNP": ("left", "WDT WP WP$ WHADJP WHPP WHNP"),
-    "WHPP": ("right", "IN TO FW"),
-    None: ("right", ""),
-}
-_NOUN_PHRASE = [
-    ("right", [("NN", "NNP", "NNPS", "NNS", "NX", "POS", "JJR")]),
-    ("left", ["NP"]),
-    ("right", [("$", "ADJP", "PRN"), "CD", ("JJ", "JJS", "RB", "QP")]),
-]
-
-#: Head rules for labels of the Penn Treebank, after Magerman (1995) and Collins
-#: (1999, appendix A), with ROOT added.
-ENGLISH_HEAD_RULES = {
-    **{label: (side, names.split()) for label, (side, names) in _COLLINS.items()},
-    "NP": _NOUN_PHRASE,
-    "NX": _NOUN_PHRASE,
-}
-
-_PUNCTUATION = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "#", "HYPH"})
-
-
-def find_heads(treebank, rules=None):
-    """Find the head child of every node.
-
-    Parameters
-    ----------
-    treebank : Treebank
-        Trees, binarised or not. For binarised trees the original labels are used, so
-        that the head word of a node is the same before and after binarisation.
-    rules : dict, default=None
-        Maps the label of a parent to ``(direction, labels)``: the children are
-        searched for each of the labels in turn, from the ``"left"`` or from the
-        ``"right"``, and the first match is the head. The members of a tuple or set
-        among the labels are searched for at the same time. A list of such pairs is
-        tried in order. If nothing matches, the head is the first child in the (last)
-        direction that is not punctuation. The key None is for all other labels.
-        By default the rules for English, :data:`ENGLISH_HEAD_RULES`.
-
-    Returns
-    -------
-    head : ndarray of int32, shape (n_nodes,)
-        Index of the head child within its tree; a leaf is its own head.
-
-    Notes
-    -----
-    Collins' special treatment of coordination is left out: among conjuncts of the
-    same label, the direction of the rule decides.
-
-    Examples
-    --------
-    >>> from lpcfg_sk import Treebank
-    >>> from lpcfg_sk.treebank import find_heads
-    >>> treebank = Treebank(["(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"])
-    >>> find_heads(treebank)
-    array([4, 3, 2, 3, 5, 5], dtype=int32)
-    """
-    return _heads_and_tokens(treebank, rules)[0]
-
-
-def head_token(treebank, rules=None):
-    """Find the lexical head of every node.
-
-    Parameters
-    ----------
-    treebank : Treebank
-        Trees, binarised or not.
-    rules : dict, default=None
-        See :func:`find_heads`.
-
-    Returns
-    -------
-    token : ndarray of int32, shape (n_nodes,)
-        Index of the head word within its sentence.
-
-    Examples
-    --------
-    >>> from lpcfg_sk import Treebank
-    >>> from lpcfg_sk.treebank import head_token
-    >>> treebank = Treebank(["(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"])
-    >>> head_token(treebank)
-    array([2, 1, 0, 1, 2, 2], dtype=int32)
-    """
-    return _heads_and_tokens(treebank, rules)[1]
-
-
-def _heads_and_tokens(treebank, rules):
-    labels = treebank.labels.strings
-    if treebank.binarized:
-        table = decode_table(labels)
-        intermediate, names = table.intermediate, (*table.originals, None)
-        # A bare word has no chain; its name is the None at the end.
-        chain = np.append(table.chain, np.int32(len(names) - 1))
-        first, stop = table.chain_offsets[:-1], table.chain_offsets[1:]
-        bare = first == stop
-        upper = np.where(bare, len(names) - 1, chain[first])
-        lower = np.where(bare, len(names) - 1, chain[stop - 1])
-    else:
-        intermediate, names = np.zeros(len(labels), dtype=np.bool_), (*labels, None)
-        upper = lower = np.arange(len(labels), dtype=np.int32)
-    column = np.append(upper, len(names) - 1).astype(np.int32)
-    row, rank = _compile_rules(rules, names)
-    return _find_heads(
-        node_columns(treebank), HeadRules(intermediate, row[lower], column, rank)
-    )
-
-
-def _compile_rules(rules, names):
-    """Return the rows and ranks of head rules over the given labels."""
-    rules = ENGLISH_HEAD_RULES if rules is None else rules
-    ids = {name: i for i, name in enumerate(names)}
-    punctuation = [ids[name] for name in _PUNCTUATION if name in ids]
-    default = rules.get(None, ("right", []))
-    used = [name for name in rules if name is not None and name in ids]
-    rank = np.empty((len(used) + 1, len(names)), dtype=np.int32)
-    row = np.zeros(len(names), dtype=np.int32)
-    for r, name in enumerate([None, *used]):
-        rule = default if name is None else rules[name]
-        searches, direction = _searches(name, rule)
-        rank[r] = 2 * len(searches) + direction
-        rank[r, punctuation] += 2
-        for group, (from_right, labels) in reversed(list(enumerate(searches))):
-            for label in labels:
-                if label in ids:
-                    rank[r, ids[label]] = 2 * group + from_right
-        if name is not None:
-            row[ids[name]] = r
-    return row, rank
-
-
-def _searches(name, rule):
-    """Return a list of (from_right, labels), and the direction if all of them fail."""
-    searches, from_right = [], 1
-    for pair in rule if isinstance(rule, list) else [rule]:
-        try:
-            direction, labels = pair
-            from_right = ("left", "right").index(direction)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"head rule for {name!r} is {pair!r}, expected a pair (direction, "
-                'labels) with direction "left" or "right"'
-            ) from None
-        if isinstance(labels, str):
-            raise ValueError(
-                f"head rule for {name!r} has the labels {labels!r}, expected a list "
-                "of labels"
-            )
-        for item in labels:
-            group = (item,) if isinstance(item, str) else tuple(item)
-            searches.append((from_right, group))
-    return searches, from_right

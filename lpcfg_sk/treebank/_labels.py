@@ -34,6 +34,7 @@ _ESCAPED = re.compile(r"\\([\\+@|^~])")
 _TEXT = r"(?:\\.|[^\\{}]|\\$)*"
 _CHAIN = re.compile(_TEXT.format("|^"), re.DOTALL)
 _PART = re.compile(_TEXT.format("+"), re.DOTALL)
+_MEMORY = re.compile(_TEXT.format("|"), re.DOTALL)
 
 
 class LabelParts(NamedTuple):
@@ -167,6 +168,49 @@ def encode_label(chain, *, marked=False, ancestors=(), intermediate=False, sibli
     for label in siblings:
         pieces += ("|", BARE if label is None else escape_label(label))
     return "".join(pieces)
+
+
+def memory_length(label):
+    """Return how many siblings a label remembers.
+
+    Parameters
+    ----------
+    label : str
+        Label of a node of a binarised tree.
+
+    Returns
+    -------
+    n_siblings : int
+
+    Examples
+    --------
+    >>> from lpcfg_sk.treebank._labels import memory_length
+    >>> memory_length("@NP|DT|JJ"), memory_length("@NP"), memory_length("NP")
+    (2, 0, 0)
+    """
+    return len(_split(_MEMORY, label)) - 1 if label.startswith("@") else 0
+
+
+def forget_oldest(label):
+    r"""Return a label that remembers one sibling less.
+
+    Parameters
+    ----------
+    label : str
+        Label of an intermediate node with horizontal memory.
+
+    Returns
+    -------
+    label : str
+
+    Examples
+    --------
+    >>> from lpcfg_sk.treebank._labels import forget_oldest
+    >>> forget_oldest("@NP|DT|JJ"), forget_oldest(r"@VP^S|ADVP\|PRT")
+    ('@NP|JJ', '@VP^S')
+    """
+    owner, _, *siblings = _split(_MEMORY, label)
+    return "|".join((owner, *siblings))
 
 
 @lru_cache(maxsize=2**14)

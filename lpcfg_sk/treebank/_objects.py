@@ -12,7 +12,9 @@ from lpcfg_sk.treebank._tree import Tree
 def kind_of(item):
     """Return the form in which a row of a treebank is given."""
     if isinstance(item, str):
-        return "bracket" if item.lstrip().startswith("(") else "text"
+        # A byte order mark is left of a file that was not read as utf-8-sig.
+        text = item.removeprefix("\ufeff").lstrip()
+        return "bracket" if text.startswith("(") else "text"
     if isinstance(item, Tree):
         return "tree"
     if callable(getattr(item, "label", None)) and hasattr(item, "__iter__"):
@@ -34,7 +36,9 @@ def iter_rows(trees):
     -------
     iterator
     """
-    if isinstance(trees, str | bytes):
+    if isinstance(trees, bytes):
+        raise TypeError("Treebank takes an iterable of trees, got bytes; decode them")
+    if isinstance(trees, str):
         raise TypeError(
             "Treebank takes an iterable of trees, got one string; wrap it in a "
             "list, [text], or use read_treebank for a file"

@@ -28,6 +28,12 @@ MESSAGES = {
     kernel.UNDECODABLE: "bytes that do not decode; pass the encoding of the file",
     kernel.TOO_DEEP: "brackets nest deeper than max_depth",
 }
+#: Faults of a sentence that begins with a bracket, such as "( He left . )".
+_IN_SENTENCES = (kernel.NO_CHILD, kernel.STRAY_TEXT)
+_SENTENCE = (
+    "; a string that begins with a bracket is a tree, so write a sentence that does as "
+    "a list of tokens"
+)
 
 
 class SymbolPool:
@@ -400,6 +406,8 @@ def scan_brackets(texts, *, first_item=0):
     scanner = BracketScanner(columns)
     item, batch, size = first_item, [], 0
     for text in texts:
+        # A byte order mark is left of a file that was not read as utf-8-sig.
+        text = text.removeprefix("\ufeff")
         if "\\" in text or _MARK in text:
             text = _hide_brackets(text)
         # A lone surrogate must reach the scanner, which reports where it is.
@@ -439,6 +447,8 @@ def _error_of_items(batch, item):
         if report[kernel.FAULTS]:
             position = int(report[kernel.FAULT_POSITION])
             message = fault_message(scanner, text)
+            if report[kernel.FAULT] in _IN_SENTENCES and text.lstrip()[:1] == b"(":
+                message += _SENTENCE
         elif len(places) == 0:
             position, message = 0, "no tree, expected one bracketed tree"
         elif len(places) > 1:
@@ -480,4 +490,6 @@ def fault_message(scanner, text):
     excerpt = text[position : position + 40].decode(errors="replace")
     excerpt = excerpt.splitlines()[0][:30] if excerpt.strip() else ""
     message = scanner.messages[int(scanner.report[kernel.FAULT])]
+    if excerpt.startswith("LPCFGTB"):
+        message = "this is what Treebank.save writes; use Treebank.open"
     return f"{message}: {excerpt!r}" if excerpt else message

@@ -66,9 +66,12 @@ def test_options_of_train(files):
 def test_errors_are_one_line(files, capsys):
     assert main(["lm", "score", str(files / "text"), "x"]) == 1
     assert "ARPA" in capsys.readouterr().err
+    (files / "binary").write_bytes(b"\xe5\x00")
+    assert main(["lm", "score", str(files / "binary"), "x"]) == 1
+    assert "binary is not text in UTF-8" in capsys.readouterr().err
     assert main(["lm", "train", str(files / "none"), "-o", str(files / "x")]) == 1
     missing = str(files / "no" / "x")
-    assert main(["lm", "train", str(files / "text"), "-o", missing]) == 1
+    assert main(["lm", "train", str(files / "text"), "-o", missing]) == 2
     assert "there is no folder" in capsys.readouterr().err
     options = ["-o", str(files / "x"), "--cutoffs", "1;2"]
     assert main(["lm", "train", str(files / "text"), *options]) == 2

@@ -16,8 +16,7 @@ from lpcfg_sk import (
     make_parser,
 )
 from lpcfg_sk._base import BaseLPCFG
-from lpcfg_sk.em._emlpcfg import _Run
-from lpcfg_sk.em._start import n_supported_states
+from lpcfg_sk.em._run import Run, n_supported_states
 from lpcfg_sk.em._training_trees import HeldOut, merge_equal_trees
 from lpcfg_sk.exceptions import ConvergenceWarning, TreebankWarning
 from lpcfg_sk.lpcfg import grammar_of_parameters
@@ -92,7 +91,7 @@ def test_the_likelihood_never_falls(trees, m, seed):
 
 
 def test_a_falling_likelihood_is_told():
-    run = _Run(None, None)
+    run = Run(None, None, max_iter=2, tol=None, n_idle=1)
     run.lower_bounds = [-2.0, -3.0]
     with pytest.warns(ConvergenceWarning, match="fell by"):
         plain()._report(run)

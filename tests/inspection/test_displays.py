@@ -1,3 +1,5 @@
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -193,6 +195,20 @@ def test_latent_states(em):
     assert "state 1, pivot q" in [text.get_text() for text in named.ax_.texts]
     with pytest.raises(ValueError, match="no nonterminal 'ZZ'"):
         LatentStateDisplay.from_estimator(em, "ZZ")
+    # By default the states of the nonterminal that has the most rules.
+    grammar = em[-1].grammar_
+    n_rules = Counter(a for a, _, _ in grammar.binary if grammar.m[a] > 1)
+    chosen = LatentStateDisplay.from_estimator(em).nonterminal
+    assert n_rules[chosen] == max(n_rules.values())
+
+
+def test_chart_of_a_sentence_in_any_form(em):
+    tree = load_toy(1)[0]
+    forms = (tree, tree.words(), " ".join(tree.words()), [" ".join(tree.words())])
+    for sentence in forms:
+        display = ChartDisplay.from_estimator(em, sentence)
+        assert display.words == tree.words()
+        assert display.image_.get_array().max() > 0.5
 
 
 def test_long_names_of_latent_states_are_wrapped():

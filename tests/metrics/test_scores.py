@@ -52,7 +52,7 @@ def test_every_sentence_counts(sentences, prm):
     assert report["support"].sum() == counts.gold.sum()
     assert report["predicted"].sum() == counts.test.sum()
     for rate, column in (("recall", "support"), ("precision", "predicted")):
-        total = (report[rate] * report[column]).sum()
+        total = (report[rate] / 100 * report[column]).sum()
         assert_allclose(total, counts.matched.sum(), rtol=EXACT, atol=EXACT)
 
 
@@ -104,26 +104,23 @@ def test_label_report():
     assert report.index.tolist() == ["NP", "S", "VP", "XP"]
     assert report["support"].tolist() == [3, 3, 3, 0]
     assert report["predicted"].tolist() == [3, 3, 2, 1]
-    assert_allclose(report["recall"], [2 / 3, 1, 1 / 3, 0], rtol=EXACT)
-    assert_allclose(report["precision"], [2 / 3, 1, 1 / 2, 0], rtol=EXACT)
-    assert_allclose(report["f1"], [2 / 3, 1, 0.4, 0], rtol=EXACT)
+    assert_allclose(report["recall"], [200 / 3, 100, 100 / 3, 0], rtol=EXACT)
+    assert_allclose(report["precision"], [200 / 3, 100, 50, 0], rtol=EXACT)
+    assert_allclose(report["f1"], [200 / 3, 100, 40, 0], rtol=EXACT)
 
 
 def test_label_report_of_equal_labels_and_function_tags():
     gold, test = ["(S (ADVP-X (RB up)) (V b))"], ["(S (PRT (RB up)) (V b))"]
     report = label_report(gold, test)
-    assert report.loc["ADVP", ["recall", "support", "predicted"]].tolist() == [1, 1, 0]
-    assert report.loc["PRT", ["precision", "support", "predicted"]].tolist() == [
-        1,
-        0,
-        1,
-    ]
+    counts = ["support", "predicted"]
+    assert report.loc["ADVP", ["recall", *counts]].tolist() == [100, 1, 0]
+    assert report.loc["PRT", ["precision", *counts]].tolist() == [100, 0, 1]
 
 
 def test_label_report_keeps_labels_in_unlabelled_mode():
     params = ParsevalParameters(labeled=False)
     report = label_report(["(S (NP (A a)) (B b))"], ["(S (VP (A a)) (B b))"], params)
-    assert report.loc["NP", "recall"] == report.loc["VP", "precision"] == 1.0
+    assert report.loc["NP", "recall"] == report.loc["VP", "precision"] == 100.0
 
 
 def test_label_report_of_nothing():
@@ -136,7 +133,7 @@ def test_length_report():
     assert report["n_sentences"].tolist() == [1, 1, 1]
     assert report["support"].tolist() == [2, 3, 4]
     whole = length_report(GOLD, TEST, edges=[])
-    assert_allclose(whole["f1"], [f1_score(GOLD, TEST)], rtol=EXACT)
+    assert_allclose(whole["f1"], [100 * f1_score(GOLD, TEST)], rtol=EXACT)
     with pytest.raises(ValueError, match="ascending"):
         length_report(GOLD, TEST, edges=[20, 10])
 

@@ -4,9 +4,15 @@ import pytest
 
 from lpcfg_sk import LPCFG, Treebank
 from lpcfg_sk._kernels._chart_spans import span_bounds
-from lpcfg_sk._kernels._coarse_inside import Tokens, coarse_inside, word_rules
+from lpcfg_sk._kernels._coarse_inside import coarse_inside
 from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside
-from lpcfg_sk._kernels._coarse_rows import coarse_chart
+from lpcfg_sk._kernels._coarse_rows import coarse_chart, no_surroundings
+from lpcfg_sk._kernels._coarse_words import (
+    Thresholds,
+    Tokens,
+    surroundings,
+    word_rules,
+)
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.parsing._charts import ChartModel
 from lpcfg_sk.parsing._pruning import ChartPruner
@@ -17,7 +23,7 @@ from lpcfg_sk.parsing._sentences import (
     sentence_log_prob,
 )
 from tests.reference import charts as ref
-from tests.tolerances import EXACT, SUM
+from tests.tolerances import EXACT, ITERATIVE, SUM
 
 SINGLE = 1e-5  # sums in single precision
 
@@ -269,9 +275,10 @@ def test_coarse_kernels_equal_dictionaries(seed, boolean):
         n_spans = n * (n + 1) // 2
         words = np.array([grammar.words.index(x) for x in sentence], dtype=np.int32)
         leaf, _ = pruner._leaves(untagged(words))
-        chart = coarse_chart(leaf, tables)
-        rules = word_rules(tables, chart, boolean, 0.0)
-        count = coarse_inside(tables, rules, chart, boolean, 0.0)
+        chart, around = coarse_chart(leaf, tables), no_surroundings(leaf)
+        limits = Thresholds(0.0, 0.0, 0.0, 0.0, boolean)
+        rules = word_rules(tables, chart, around, limits)
+        count = coarse_inside(tables, rules, chart, around, limits)
         beta, leaf_mass = np.zeros(count), np.zeros_like(leaf)
         root = pruner._root[tables.wide_label]
         if n == 1:
@@ -298,8 +305,26 @@ def test_coarse_kernels_equal_dictionaries(seed, boolean):
         if boolean:
             assert {x for x in mass if mass[x]} == {x for x in expected if expected[x]}
         else:
-            assert_items_equal(got, inside, SINGLE)
-            assert_items_equal(mass, expected, SINGLE)
+            assert_items_equal(got, inside, SUM)
+            assert_items_equal(mass, expected, SUM)
+
+
+def test_estimated_outside_values_equal_dictionaries(seed):
+    grammar = ref.random_grammar(np.random.default_rng(seed), max_states=1)
+    pruner = ChartPruner(grammar, 0.5)
+    lexicon, neighbours = pruner._grammar.lexicon, pruner._grammar.neighbours
+    for sentence in (["x"], ["z", "x", "y", "x"]):
+        words = [grammar.words.index(x) for x in sentence]
+        leaf, _ = pruner._leaves(untagged(np.array(words, dtype=np.int32)))
+        got = surroundings(leaf, lexicon.tag_of_label, neighbours)
+        before = np.ldexp(got.before, got.before_exponent[:, np.newaxis])
+        after = np.ldexp(got.after, got.after_exponent[:, np.newaxis])
+        expected = ref.estimated_outside(grammar, sentence)
+        for place, a in enumerate(grammar.nonterminals):
+            for i in range(len(sentence)):
+                for j in range(i + 1, len(sentence) + 1):
+                    value = before[i, place] * after[j, place]
+                    np.testing.assert_allclose(value, expected(a, i, j), rtol=ITERATIVE)
 
 
 def test_forest_of_all_items_has_all_edges(seed):

@@ -210,16 +210,110 @@ def label_frequencies(grammar, depth=200):
     return total
 
 
+def edge_tags(grammar, edge):
+    """Expected number of visits of each tag on the left (0) or right (1) spine."""
+    rules = [(x, float(t[0, 0, 0])) for x, t in grammar.binary.items()]
+    total = {a: sum(p for x, p in rules if x[0] == a) for a in grammar.nonterminals}
+    tags = {a for a, _ in grammar.lexical}
+    visits = {(a, a): 1.0 for a in tags}
+    level = dict(visits)
+    while sum(level.values()) > 1e-13 * sum(visits.values()):
+        above = {}
+        for rule, p in rules:
+            step = p * (1 - 1e-6) / max(total[rule[0]], 1.0)
+            for t in tags:
+                mass = step * level.get((rule[1 + edge], t), 0.0)
+                above[rule[0], t] = above.get((rule[0], t), 0.0) + mass
+        level = above
+        for key, mass in level.items():
+            visits[key] = visits.get(key, 0.0) + mass
+    return visits
+
+
+def beside(grammar, edge):
+    """Expected number of pairs of a node and a tag before (0) or behind (1) it.
+
+    None stands for the beginning and the end of the sentence.
+    """
+    rules = [(x, float(t[0, 0, 0])) for x, t in grammar.binary.items()]
+    total = {a: sum(p for x, p in rules if x[0] == a) for a in grammar.nonterminals}
+    frequency, visits = label_frequencies(grammar), edge_tags(grammar, 1 - edge)
+    tags = {a for a, _ in grammar.lexical}
+    pairs = {(a, None): float(vector[0]) for a, vector in grammar.root.items()}
+    for rule, p in rules:
+        node, sister = (rule[2], rule[1]) if edge == 0 else (rule[1], rule[2])
+        for t in tags:
+            mass = frequency.get(rule[0], 0.0) * p * visits.get((sister, t), 0.0)
+            pairs[node, t] = pairs.get((node, t), 0.0) + mass
+    level = dict(pairs)
+    while sum(level.values()) > 1e-13 * sum(pairs.values()):
+        below = {}
+        for rule, p in rules:
+            step = p * (1 - 1e-6) / max(total[rule[0]], 1.0)
+            for t in (*tags, None):
+                key = (rule[1 + edge], t)
+                below[key] = below.get(key, 0.0) + step * level.get((rule[0], t), 0.0)
+        level = below
+        for key, mass in level.items():
+            pairs[key] = pairs.get(key, 0.0) + mass
+    return pairs
+
+
+def estimated_outside(grammar, sentence):
+    """Outside values by a hidden Markov model, over the sentence's probability."""
+    n, frequency = len(sentence), label_frequencies(grammar)
+    before, after = beside(grammar, 0), beside(grammar, 1)
+    first, tags = edge_tags(grammar, 0), sorted({a for a, _ in grammar.lexical})
+    often = {c: frequency.get(c) or 1.0 for c in grammar.nonterminals} | {None: 1.0}
+    follows = {
+        (c, d): after.get((c, d), 0.0) / often[c] for c in tags for d in (*tags, None)
+    }
+    for d in tags:
+        follows[None, d] = sum(
+            float(v[0]) * first.get((a, d), 0.0) for a, v in grammar.root.items()
+        )
+
+    def emit(tag, i):
+        return float(grammar.lexical[tag, sentence[i]][0])
+
+    forward, backward = [{None: 1.0}], [{None: 1.0}]
+    for i in range(n):
+        forward.append(
+            {
+                d: emit(d, i) * sum(x * follows[c, d] for c, x in forward[i].items())
+                for d in tags
+            }
+        )
+    for i in reversed(range(n)):
+        backward.insert(
+            0,
+            {
+                c: emit(c, i) * sum(x * follows[c, d] for d, x in backward[0].items())
+                for c in tags
+            },
+        )
+    total = sum(x * follows[c, None] for c, x in forward[n].items())
+
+    def outside(a, i, j):
+        left = {c: before.get((a, c), 0.0) / often[c] for c in forward[i]}
+        right = {d: after.get((a, d), 0.0) / often[a] for d in backward[j]}
+        value = sum(x * left[c] for c, x in forward[i].items())
+        return value * sum(x * right[d] for d, x in backward[j].items()) / total
+
+    return outside
+
+
 def pruned_posteriors(grammar, sentence, threshold):
     """Posteriors of items as pruning estimates them; none where no tree is left."""
-    n, frequency = len(sentence), label_frequencies(grammar)
+    n, estimate = len(sentence), estimated_outside(grammar, sentence)
     rules = [(a, b, c, float(t[0, 0, 0])) for (a, b, c), t in grammar.binary.items()]
     inside = {}
 
     def keep(values, i, j):
-        merit = {a: value * frequency.get(a, 0.0) for a, value in values.items()}
+        merit = {a: value * estimate(a, i, j) for a, value in values.items()}
+        smallest = 0.1 * threshold * max(merit.values(), default=0.0)
         for a, value in values.items():
-            if value > 0.0 and merit[a] >= 0.1 * threshold * max(merit.values()):
+            if value > 0.0 and merit[a] >= max(smallest, threshold / 100):
                 inside[a, i, j] = value
 
     for i, word in enumerate(sentence):

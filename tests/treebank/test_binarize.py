@@ -131,6 +131,39 @@ def test_all_siblings_are_remembered_up_to_a_limit():
     assert unbinarize(binary) == treebank
 
 
+def test_rare_memories_are_forgotten_from_the_oldest_on():
+    wide = "(NP (DT a) (JJ b) (JJ c) (NN d))"
+    treebank = Treebank([wide] * 3 + ["(NP (RB a) (JJ b) (JJ c) (NN d))"])
+    names = {}
+    for least in (1, 2, 4, 5):
+        binarizer = TreeBinarizer(horizontal=2, memory_min_count=least).fit(treebank)
+        binary = binarizer.transform(treebank)
+        assert binarizer.inverse_transform(binary) == treebank
+        names[least] = sorted(x for x in binary.labels if x.startswith("@"))
+    assert names[1] == ["@NP|DT", "@NP|DT|JJ", "@NP|RB", "@NP|RB|JJ"]
+    assert names[2] == ["@NP", "@NP|DT", "@NP|DT|JJ"]
+    # Three nodes of @NP|DT|JJ and one of @NP|RB|JJ are four of @NP|JJ.
+    assert names[4] == ["@NP", "@NP|JJ"]
+    assert names[5] == ["@NP"]
+    new = Treebank(["(NP (NN a) (JJ b) (NN c))", "(NP (DT a) (JJ b) (NN c))"])
+    binarizer = TreeBinarizer(horizontal=1, memory_min_count=3).fit(treebank)
+    first, second = map(str, binarizer.transform(new))
+    assert first == "(NP (NN a) (@NP (JJ b) (NN c)))"
+    assert second == "(NP (DT a) (@NP|DT (JJ b) (NN c)))"
+
+
+def test_frequent_memories_of_a_corpus(wsj_train):
+    full = TreeBinarizer(horizontal=2).fit_transform(wsj_train)
+    binarizer = TreeBinarizer(horizontal=2, memory_min_count=50)
+    binary = binarizer.fit_transform(wsj_train)
+    assert binarizer.inverse_transform(binary) == wsj_train
+    counts = np.bincount(binary.label, minlength=len(binary.labels))
+    remembers = np.array([x.startswith("@") and "|" in x for x in binary.labels])
+    assert counts[remembers].min() >= 50
+    assert set(np.array(binary.labels)[remembers]) == binarizer.memories_
+    assert len(binary.labels) < len(full.labels) / 3
+
+
 def test_the_same_label_in_both_roles_is_told_apart():
     train = Treebank(
         ["(S (X a) (X b))", "(S (X a) (X (NN b) (NN c)))", "(S (NN c) (NP (X d)))"]
@@ -220,6 +253,7 @@ def test_parameters_pickle_and_pipeline():
         {"direction": "up"},
         {"horizontal": -1},
         {"horizontal": 1.5},
+        {"memory_min_count": 0},
         {"vertical": 0},
         {"head_rules": "english"},
     ],

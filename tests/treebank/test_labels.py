@@ -4,7 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpcfg_sk.treebank import decode_label, decode_table
-from lpcfg_sk.treebank._labels import BARE, encode_label
+from lpcfg_sk.treebank._labels import (
+    BARE,
+    encode_label,
+    forget_oldest,
+    memory_length,
+)
 from tests.reference.binarize import decode
 
 text = st.text(alphabet="AB+@|^~\\-<0", max_size=4) | st.text(max_size=3)
@@ -23,6 +28,11 @@ def test_intermediate_nodes_are_read_as_written(owner, ancestors, siblings):
         [owner], intermediate=True, ancestors=ancestors, siblings=siblings
     )
     assert decode_label(label) == (True, (owner,))
+    assert memory_length(label) == len(siblings)
+    if siblings:
+        assert forget_oldest(label) == encode_label(
+            [owner], intermediate=True, ancestors=ancestors, siblings=siblings[1:]
+        )
 
 
 @given(

@@ -157,11 +157,13 @@ def test_an_error_names_the_shard(tmp_path):
 
 
 def test_transformers_learn_what_they_learn_in_memory(X):
-    whole, sharded = (make_parser(SpectralLPCFG()) for _ in range(2))
+    memory = {"horizontal": 1, "memory_min_count": 5}
+    whole, sharded = (make_parser(SpectralLPCFG(), **memory) for _ in range(2))
     expected = whole[:-1].fit_transform(TREES)
     found = sharded[:-1].fit_transform(X)
     assert isinstance(found, ShardedTreebank)
     assert whole["binarize"].preterminals_ == sharded["binarize"].preterminals_
+    assert whole["binarize"].memories_ == sharded["binarize"].memories_
     assert whole["rarewords"].words_ == sharded["rarewords"].words_
     assert whole["rarewords"].counts_ == sharded["rarewords"].counts_
     assert whole["inside"].n_nodes_ == sharded["inside"].n_nodes_

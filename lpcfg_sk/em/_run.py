@@ -1,4 +1,4 @@
-"""Where EM starts: perturbed counts, another grammar, or the last fit."""
+"""A run of EM: where it starts, what it has reached, and when it ends."""
 
 import numpy as np
 from sklearn.base import clone
@@ -10,6 +10,8 @@ from lpcfg_sk.lpcfg import LPCFG, Estimates, maximize, requested_states
 from lpcfg_sk.treebank import lexical_keys, rule_keys
 
 __all__ = [
+    "Run",
+    "check_possible",
     "from_grammar",
     "last_parameters",
     "learner_grammar",
@@ -23,6 +25,99 @@ _NOISE = 3.0
 _UNIFORM = 0.03
 #: Occurrences of a nonterminal that a latent state needs.
 _COUNT_PER_STATE = 10
+
+
+class Run:
+    """One run of EM: its parameters, and how it went.
+
+    Parameters
+    ----------
+    layout : Layout
+        Where parameters lie.
+    parameters : Estimates
+        Where the run starts.
+    max_iter : int
+        Most iterations.
+    tol : float or None
+        The run converges when its score has grown by less than this in `n_idle`
+        iterations. None for exactly `max_iter` iterations.
+    n_idle : int
+        See `tol`.
+
+    Attributes
+    ----------
+    lower_bounds : list of float
+        Mean log likelihood of a tree before each iteration.
+    scores : list of float
+        Mean log probability of a held-out tree after each iteration; empty where no
+        trees are held out.
+    converged : bool
+        Whether the run ended by `tol`.
+    """
+
+    def __init__(self, layout, parameters, *, max_iter, tol, n_idle):
+        self.layout = layout
+        self.lower_bounds = []
+        self.scores = []
+        self.converged = False
+        self._max_iter = max_iter
+        self._tol = tol
+        self._n_idle = n_idle
+        # The best score, and the iteration that reached it.
+        self._best = (-np.inf, 0)
+        self._state = (parameters, None)
+
+    @property
+    def parameters(self):
+        """The current parameters."""
+        return self._state[0]
+
+    @property
+    def totals(self):
+        """Expected counts of the states, None before the first iteration."""
+        return self._state[1]
+
+    @property
+    def ended(self):
+        """Whether there are no more iterations."""
+        return self.converged or len(self.lower_bounds) >= self._max_iter
+
+    def update(self, parameters, totals, lower_bound):
+        """Take the parameters of the next iteration."""
+        self.set_parameters(parameters, totals)
+        self.lower_bounds.append(float(lower_bound))
+
+    def check_convergence(self):
+        """Compare the last score, of held-out trees if there are any, with the best."""
+        if self._tol is None:
+            return
+        score = (self.scores or self.lower_bounds)[-1]
+        n_iter = len(self.lower_bounds)
+        if score > self._best[0] + self._tol:
+            self._best = score, n_iter
+        self.converged = n_iter - self._best[1] >= self._n_idle
+
+    def set_parameters(self, parameters, totals):
+        """Take other parameters."""
+        # One assignment: an interrupt finds either the old or the new state.
+        self._state = (parameters, totals)
+
+
+def check_possible(lost, rules):
+    """Raise an error if a starting point gives trees probability zero.
+
+    Parameters
+    ----------
+    lost : float
+        Weight of the trees of probability zero.
+    rules : RuleCounts
+        The rules of all trees.
+    """
+    if lost > 0:
+        raise ValueError(
+            f"Trees with {lost:g} of the weight {rules.weight:g} have probability zero "
+            "under the starting point; start from one that can generate them."
+        )
 
 
 def n_supported_states(m, rules):
