@@ -38,6 +38,28 @@ DECODERS = ("auto", "mbr", "max-marginal", "max-rule-product", "viterbi")
 _PARSERS = WeakKeyDictionary()
 
 
+def belong_together(grammar, coarse):
+    """Whether the items of one grammar can be found by the ids of another.
+
+    Parameters
+    ----------
+    grammar : LPCFG
+        The model of a learner.
+    coarse : LPCFG
+        The plain PCFG that prunes its charts.
+
+    Returns
+    -------
+    bool
+    """
+    return (
+        grammar.nonterminals == coarse.nonterminals
+        and grammar.words == coarse.words
+        and coarse.arrays.n_states.max(initial=1) == 1
+        and not coarse.arrays.is_signed
+    )
+
+
 class ParserMixin(TreebankInputMixin):
     """Methods of a parser whose ``_parse(X)`` returns trees and a report."""
 
@@ -229,6 +251,11 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         made_of = (*grammars, *settings.values())
         known, parser = _PARSERS.get(self, ((), None))
         if parser is None or not all(map(operator.is_, made_of, known)):
+            if not belong_together(*grammars):
+                raise ValueError(
+                    "grammar_ and coarse_ do not belong together: coarse_ is a plain "
+                    "PCFG over the same nonterminals and words; fit the learner again"
+                )
             parser = ChartParser(*grammars, **settings)
             # Threads that share a learner replace the pair as a whole.
             _PARSERS[self] = made_of, parser

@@ -1,6 +1,11 @@
 """Interruptions that always arrive as KeyboardInterrupt."""
 
 import contextlib
+import signal
+import threading
+
+#: Arguments of the Ctrl-C that `held_back` keeps for later.
+_held = []
 
 
 @contextlib.contextmanager
@@ -26,3 +31,54 @@ def interruptible():
         if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise
+
+
+@contextlib.contextmanager
+def held_back():
+    """Let Ctrl-C wait until this context ends or the next one in it begins.
+
+    numba turns what a kernel returns into Python objects. An exception at that moment,
+    which only Ctrl-C can raise, ends the process with a segmentation fault. Signals
+    come to the main thread alone, so other threads need no such care.
+
+    Examples
+    --------
+    >>> import signal
+    >>> from lpcfg_sk._interrupts import held_back
+    >>> try:
+    ...     with held_back():
+    ...         signal.raise_signal(signal.SIGINT)
+    ...         print("to the end")
+    ... except KeyboardInterrupt:
+    ...     print("interrupted")
+    to the end
+    interrupted
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(
+        before
+    ):
+        yield
+        return
+    if before is _hold:
+        _release(signal.default_int_handler)
+        yield
+        return
+    signal.signal(signal.SIGINT, _hold)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _release(before)
+
+
+def _hold(*arguments):
+    _held.append(arguments)
+
+
+def _release(handler):
+    """Have a handler answer to what was held back."""
+    if _held:
+        arguments = _held[0]
+        _held.clear()
+        handler(*arguments)

@@ -27,7 +27,7 @@ from lpcfg_sk._files import (
     remove_abandoned,
     temporary_prefix,
 )
-from lpcfg_sk._interrupts import interruptible
+from lpcfg_sk._interrupts import held_back, interruptible
 from lpcfg_sk.exceptions import WorkerLossError
 
 __all__ = ["CHUNK_WORK", "Resident", "Spool", "cut_by_work", "map_chunks"]
@@ -201,7 +201,7 @@ class Spool:
 
 def _run(func, *chunk):
     chunk = [item.load() if isinstance(item, _Stored) else item for item in chunk]
-    with one_blas_thread():
+    with one_blas_thread(), held_back():
         return func(*chunk)
 
 

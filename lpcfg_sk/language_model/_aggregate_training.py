@@ -364,6 +364,12 @@ def mixed_probabilities(r, s, context, outcome, unigram, unigram_weight):
     proba : ndarray of float64, shape (n_events,)
     """
     context = np.where(context < 0, len(r) - 1, context)
+    if (
+        r.shape[1] != s.shape[1]
+        or context.max(initial=0) >= len(r)
+        or outcome.max(initial=0) >= len(s)
+    ):
+        raise ValueError("the model has not one row of parameters for each word")
     proba = np.empty(len(outcome), np.float32)
     pair_probabilities(context, outcome, r, s, proba)
     proba = proba.astype(np.float64)

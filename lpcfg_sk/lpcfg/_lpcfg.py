@@ -56,6 +56,13 @@ class LPCFG(TreesOfGrammar):
     n_parameters : int
         Number of parameters.
 
+    Notes
+    -----
+    Every grammar comes through :meth:`from_arrays`, also out of files and pickles. It
+    checks what compiled loops rely on: ids in range, rules, lexical entries and roots
+    sorted and each named once, positive numbers of states, as many parameters as they
+    ask for, and values that are finite and at most 1e100.
+
     References
     ----------
     .. [1] Cohen, Stratos, Collins, Foster and Ungar (2014). Spectral learning of
@@ -114,7 +121,7 @@ class LPCFG(TreesOfGrammar):
             )
         if unknown_word is not None and unknown_word not in self._words:
             raise ValueError(f"unknown_word {unknown_word!r} is not among the words.")
-        self.arrays = check_arrays(arrays, len(self._words))
+        self._arrays = check_arrays(arrays, len(self._words))
         self.unknown_word = unknown_word
         self._rule_keys = self.arrays.rule_keys()
         self._lexical_keys = self.arrays.lexical_keys()
@@ -171,6 +178,11 @@ class LPCFG(TreesOfGrammar):
         )
 
     # -- parameters ------------------------------------------------------------
+
+    @property
+    def arrays(self):
+        """The parameters as flat arrays."""
+        return self._arrays
 
     @property
     def nonterminals(self):

@@ -399,7 +399,8 @@ class _Decoder:
 
     def decode(self, data):
         if isinstance(data, list):
-            return [self.decode(v) for v in data]
+            # Most of a file are lists of words, which stand for themselves.
+            return [self.decode(v) if type(v) in (list, dict) else v for v in data]
         if not isinstance(data, dict):
             return data
         kind = data[_MARK]

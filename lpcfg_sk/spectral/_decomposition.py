@@ -206,6 +206,9 @@ def project(block, label, projections, side, m, *, ridge=0.0):
             vectors[rows, 0] = 1.0
             continue
         columns, weights = _weights(projection, side, m[a], ridge)
+        if weights.shape != (len(columns), m[a]):
+            # The loop below writes as many numbers as there are weights.
+            raise ValueError("the numbers of states do not fit the singular vectors")
         position[columns] = np.arange(len(columns), dtype=np.int32)
         project_rows(
             block.indptr,

@@ -8,8 +8,10 @@ import threading
 import time
 
 import joblib
+import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
 
 from lpcfg_sk import EMLPCFG, PCFG, make_parser
 from lpcfg_sk._parallel import Resident, map_chunks
@@ -104,3 +106,25 @@ def test_predictions_survive_the_death_of_a_worker(own_cluster, small_chunks):
     with a_worker_dies(own_cluster, 0.3):
         for _ in range(3):
             assert parser.predict(TREES) == expected
+
+
+@pytest.mark.parametrize("after", [0.3, 1.5])
+def test_a_search_survives_the_death_of_a_worker(own_cluster, small_chunks, after):
+    # joblib keeps one copy of what it spreads by itself, arrays of rows among it, and
+    # waits forever for a copy that died. Lists travel with each task.
+    X = load_toy(200)
+    folds = [(a.tolist(), b.tolist()) for a, b in KFold(3).split(np.zeros(len(X)))]
+    model = make_parser(EMLPCFG(2, max_iter=3, tol=None, random_state=0))
+    search = GridSearchCV(model, {"learner__m": [1, 2]}, cv=folds)
+    with joblib.parallel_config(backend="threading"):
+        expected = clone(search).fit(X)
+    with (
+        joblib.parallel_config(backend="dask", scatter=[X]),
+        a_worker_dies(own_cluster, after),
+    ):
+        found = clone(search).fit(X)
+    for i in range(3):
+        name = f"split{i}_test_score"
+        one, two = found.cv_results_[name], expected.cv_results_[name]
+        assert one.tobytes() == two.tobytes()
+    assert bytes_of(found.best_estimator_) == bytes_of(expected.best_estimator_)

@@ -270,6 +270,71 @@ def test_versions_that_are_no_numbers_are_refused(version, tmp_path):
     assert_refused(path, "not written by lpcfg_sk")
 
 
+# -- attributes that are set by hand -------------------------------------------
+
+
+def _by_hand(name, **attributes):
+    model = models.make(name)
+    vars(model).update(attributes)
+    return model
+
+
+@pytest.mark.parametrize("prune", [3e-4, None])
+@pytest.mark.parametrize("name", ["PCFG", "EMLPCFG", "SpectralLPCFG", "PivotLPCFG"])
+def test_a_grammar_of_other_symbols_is_refused_before_it_parses(name, prune):
+    model = _by_hand(name, grammar_=models.GRAMMAR, prune=prune)
+    for method in (model.predict, model.marginals, model.sentence_log_prob):
+        with pytest.raises(ValueError, match="do not belong together"):
+            method(models.TEST)
+    # Its nonterminals have two states, those of a plain PCFG one.
+    model.coarse_ = model.grammar_
+    with pytest.raises(ValueError, match="do not belong together"):
+        model.predict(models.TEST)
+
+
+def test_arrays_of_a_grammar_cannot_be_set():
+    with pytest.raises(AttributeError):
+        models.GRAMMAR.arrays = models.GRAMMAR.arrays._replace(
+            rule_left=models.GRAMMAR.arrays.rule_left + 2**20
+        )
+
+
+def test_a_pickled_grammar_is_checked_like_one_of_a_file():
+    restore, parts = models.GRAMMAR.__reduce__()
+    assert restore(*parts) == models.GRAMMAR
+    for i in range(len(parts[2])):
+        damaged = list(parts[2])
+        damaged[i] = damaged[i][:-1] + 2**20
+        with pytest.raises(ValueError):
+            restore(*parts[:2], tuple(damaged), parts[3])
+
+
+@pytest.mark.parametrize("m", [-1, 10**6])
+def test_states_that_singular_vectors_do_not_have_are_refused(m):
+    model = models.make("SpectralLPCFG")
+    model.m_ = dict.fromkeys(model.m_, m)
+    with pytest.raises(ValueError, match=r"fit the singular vectors|negative"):
+        model.transform(models.prepared(models.TRAIN)[:4])
+
+
+def test_probabilities_that_are_none_are_refused_before_they_parse():
+    model = models.make("MarginEMPCFG")
+    for theta in (model.theta_ * 0 - 1, model.theta_ * 0 + 5, model.theta_[:-1]):
+        model.theta_ = theta
+        for method in (model.predict, model.score_samples, model.sample):
+            with pytest.raises(ValueError, match="one probability between 0 and 1"):
+                method(*([models.STRINGS] if method != model.sample else []))
+
+
+@pytest.mark.parametrize("name", ["r_", "s_"])
+@pytest.mark.parametrize("cut", [np.s_[:1], np.s_[:, :1]])
+def test_words_without_parameters_are_refused(name, cut):
+    model = models.make("AggregateMarkovLM")
+    setattr(model, name, getattr(model, name)[cut])
+    with pytest.raises(ValueError, match="one row of parameters"):
+        model.score_samples(models.SENTENCES)
+
+
 # -- where files are written to ------------------------------------------------
 
 

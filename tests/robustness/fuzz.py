@@ -36,7 +36,7 @@ from tests.persistence import models
 from tests.treebank.test_fuzz_reader import BRACKETS, EXPORT, PIECES, check, mutated
 
 #: Seconds of work, and seconds of waiting, after which an input counts as a hang.
-CPU_LIMIT, WAIT_LIMIT = 5.0, 60.0
+CPU_LIMIT, WAIT_LIMIT = 5.0, 240.0
 
 #: Bytes that memory may grow by between a tenth of the run and its end.
 GROWTH_LIMIT = 64 * 2**20

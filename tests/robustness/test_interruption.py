@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
+from lpcfg_sk import save
+from tests.conftest import ROOT
 from tests.persistence import models
 
 ESTIMATORS = [name for name in models.MAKERS if name not in ("LPCFG", "WTA")]
@@ -172,3 +175,89 @@ def test_ctrl_c_leaves_a_model_and_no_processes():
     assert out == "interrupted 2\n"
     assert process.returncode == 0
     assert _processes_of_group(process.pid) == []
+
+
+# Prints what the signal became; the work takes longer than any delay.
+_ENDLESS = """
+import signal, sys, warnings
+signal.signal(signal.SIGINT, signal.default_int_handler)
+warnings.simplefilter("ignore")
+from sklearn.base import clone
+from lpcfg_sk import EMLPCFG, SpectralLPCFG, make_parser
+from lpcfg_sk.datasets import load_toy
+X = load_toy(80)
+em = EMLPCFG(2, max_iter=2, tol=None, validation_fraction=None)
+parser = make_parser(em).fit(X)
+long = [X[0].words() * 12]
+def work():
+    make_parser(clone(em)).fit(X)
+    make_parser(SpectralLPCFG(2)).fit(X)
+    parser.predict(X[:40])
+    parser.predict(long)
+    parser.marginals(X[:5])
+work()
+expected = parser.predict(X[:2])
+print("ready", flush=True)
+try:
+    while True:
+        work()
+except BaseException as error:
+    same = parser.predict(X[:2]) == expected
+    print(type(error).__name__, "same" if same else "other", flush=True)
+"""
+
+
+def _interrupt(program, delay, arguments=(), **options):
+    """Send Ctrl-C to a process some seconds after it says that it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, *program, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **options,
+    )
+    process.stdout.readline()
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def _moments(n):
+    return [random.Random(number).uniform(0.0, 2.0) for number in range(n)]
+
+
+_FEW_OR_MANY = pytest.mark.parametrize(
+    "delay",
+    [
+        pytest.param(delay, marks=[pytest.mark.slow] if number > 1 else [])
+        for number, delay in enumerate(_moments(30))
+    ],
+)
+
+
+@pytest.mark.slow_without_jit
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@_FEW_OR_MANY
+def test_ctrl_c_at_any_moment_is_a_keyboard_interrupt(delay):
+    status, out, err = _interrupt(["-c", _ENDLESS], delay)
+    assert (status, out, err) == (0, "KeyboardInterrupt same\n", "")
+
+
+@pytest.mark.slow_without_jit
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@_FEW_OR_MANY
+def test_ctrl_c_at_any_moment_ends_the_command_line_with_130(delay, tmp_path):
+    sentences = tmp_path / "sentences"
+    parser = models.make("Pipeline")
+    save(parser, tmp_path / "model")
+    line = " ".join(models.TEST.sentences()[0])
+    sentences.write_text(f"{line}\n" * 100_000)
+    status, _, err = _interrupt(
+        ["-m", "lpcfg_sk", "parse"], delay, [tmp_path / "model", sentences]
+    )
+    assert status == 130
+    assert err.splitlines()[-1] == "lpcfg-sk: interrupted"
+    assert "Traceback" not in err

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import lpcfg_sk
 
 _PROGRAM = """
@@ -90,3 +92,26 @@ def test_two_processes_fill_one_cache(tmp_path):
     # A third one reads what they wrote.
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.stdout == out
+
+
+_FULL = """
+import os, resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+from lpcfg_sk._kernels._columns import first_other_head
+import numpy as np
+print(first_other_head(np.array([-1, 0, 0]), np.array([1, 0, 1])).tolist()[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs resource")
+def test_a_full_disk_under_the_cache_does_not_stop_a_kernel(tmp_path):
+    environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", _FULL],
+        env={**os.environ, **environment, "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=Path(lpcfg_sk.__file__).parents[1],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+    assert not list(tmp_path.rglob("*.nbi"))

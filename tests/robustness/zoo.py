@@ -208,7 +208,7 @@ def _uses(name, value):
         calls.pop("sample", None)
     if name.endswith(COMPACT):
         calls.pop("transform", None)
-    return {**calls, "save": lambda: _save(value)}
+    return {**calls, "save": lambda: _save(value, compact=name.endswith(COMPACT))}
 
 
 def _uses_of_parser(X, sentences):
@@ -272,8 +272,11 @@ def _uses_of_shards(X):
     }
 
 
-def _save(value):
-    value.save(os.devnull) if hasattr(value, "save") else save(value, os.devnull)
+def _save(value, *, compact=False):
+    if hasattr(value, "save"):
+        value.save(os.devnull)
+    else:
+        save(value, os.devnull, compact=compact)
 
 
 # -- answers that can be compared ----------------------------------------------------
