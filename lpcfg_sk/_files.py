@@ -118,6 +118,8 @@ def written_in_one_step(path):
             file.write(content.getbuffer())
         return
     folder, name = os.path.split(path)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"there is no folder {folder!r} for {name!r}")
     prefix = f".{name}.{temporary_prefix()}"
     remove_abandoned(folder, prefix)
     draft = os.path.join(folder, f"{prefix}{secrets.token_hex(4)}.tmp")
@@ -372,7 +374,8 @@ def load_arrays(path, kind, version):
         except _DAMAGE as error:
             raise ValueError(
                 f"{path} is not a readable lpcfg_sk file: it is damaged, cut short "
-                f"or something else ({error}). Save the model again."
+                f"or something else ({error}). Save the model again; treebanks are "
+                "opened by Treebank.open."
             ) from error
     try:
         header = json.loads(stored.pop(_HEADER).tobytes().decode("ascii"))

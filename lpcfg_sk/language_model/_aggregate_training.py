@@ -369,7 +369,7 @@ def mixed_probabilities(r, s, context, outcome, unigram, unigram_weight):
         or context.max(initial=0) >= len(r)
         or outcome.max(initial=0) >= len(s)
     ):
-        raise ValueError("the model has not one row of parameters for each word")
+        raise ValueError("the model does not have one row of parameters per word")
     proba = np.empty(len(outcome), np.float32)
     pair_probabilities(context, outcome, r, s, proba)
     proba = proba.astype(np.float64)

@@ -294,7 +294,10 @@ class ChartParser:
             pruned = charts.pruned_rows(begin, end, connected=connected)
             if mbr:
                 brackets, found = self.brackets_of_rows(charts, begin, end, pruned)
-                nodes = bracket_trees(self.brackets, brackets, self.bracket_penalty)
+                nodes = trees
+                if found.any():
+                    # Else a long sentence whose chart does not fit is searched in vain.
+                    nodes = bracket_trees(self.brackets, brackets, self.bracket_penalty)
             else:
                 nodes, found = self._items_of_rows(charts, begin, end, pruned)
             trees = [x if ok else None for x, ok in zip(nodes, found, strict=True)]

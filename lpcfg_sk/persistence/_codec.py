@@ -145,7 +145,7 @@ def save(estimator, path, *, compact=True):
     if not isinstance(estimator, BaseEstimator):
         raise TypeError(
             f"save takes an estimator or a Pipeline, got {type(estimator).__name__}; "
-            "grammars and automata have a save method of their own"
+            "grammars, automata and treebanks have a save method of their own"
         )
     arrays = {}
     data = encode(estimator, arrays, type(estimator).__name__, compact=compact)
@@ -346,7 +346,7 @@ class _Encoder:
             raise TypeError(
                 f"{where} is a {cls.__module__}.{cls.__qualname__}, which cannot be "
                 "saved without pickle; use a named option, a number or a dict instead, "
-                "or keep the estimator with joblib.dump"
+                "save best_estimator_ of a search, or use joblib.dump"
             )
         if isinstance(value, tuple):
             state = value._asdict()
