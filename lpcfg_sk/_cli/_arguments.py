@@ -300,6 +300,8 @@ def _add_learner(parser):
     direction = "direction of the binarisation"
     add("--direction", choices=sides, default="right", help=direction)
     add("--horizontal", type=int, default=1, help="siblings that a label remembers")
+    rare = "a label that is rarer in training forgets its siblings; try 20"
+    add("--memory-min-count", type=int, default=1, help=rare)
     add("--vertical", type=int, default=1, help="ancestors that a label remembers")
     _add_jobs(parser)
     add("--seed", type=int, default=0, help="random seed")

@@ -242,5 +242,6 @@ def _make_parser(arguments, m, *, verbose=False):
         learner,
         direction=arguments.direction,
         horizontal=arguments.horizontal,
+        memory_min_count=arguments.memory_min_count,
         vertical=arguments.vertical,
     )

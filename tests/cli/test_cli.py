@@ -291,7 +291,13 @@ def test_evaluate_counts_what_is_wrong(folder, capsys):
 
 @pytest.mark.slow_without_jit
 @pytest.mark.parametrize(
-    ("flag", "value"), [("--seed", -1), ("--vertical", 0), ("--horizontal", -1)]
+    ("flag", "value"),
+    [
+        ("--seed", -1),
+        ("--vertical", 0),
+        ("--memory-min-count", 0),
+        ("--horizontal", -1),
+    ],
 )
 def test_select_says_once_what_no_fit_takes(folder, capsys, flag, value):
     status, _, err = run(
