@@ -1,5 +1,6 @@
 """The parser that users meet: a pipeline over raw sentences and trees."""
 
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -101,8 +102,12 @@ class Parser(Pipeline):
         if params or not hasattr(learner, "_parse"):
             return super().predict(X, **params)
         # Not through the pipeline: routing would ask for a request of return_status.
-        check_is_fitted(self)
-        trees, self._report = learner._parse(self._seen(X))
+        try:
+            trees, self._report = learner._parse(self._seen(X))
+        except NotFittedError:
+            # The whole parser is named rather than its first step.
+            check_is_fitted(self)
+            raise
         if return_status:
             return trees, self.parse_report_
         self._report.warn()

@@ -495,7 +495,9 @@ def _restore(state):
 
 
 def _frozen(array, dtype):
-    return read_only(np.ascontiguousarray(array, dtype=dtype))
+    array = np.ascontiguousarray(array, dtype=dtype)
+    # Most columns of a new treebank are those of another one.
+    return read_only(array) if array.flags.writeable else array
 
 
 def _table(strings):
