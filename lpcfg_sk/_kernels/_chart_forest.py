@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
-from lpcfg_sk._kernels._shared import HELPER, lengthened, set_row
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, lengthened, set_row
 
 
 class LiveItems(NamedTuple):
@@ -94,7 +94,7 @@ class Forest(NamedTuple):
     row_span: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def fill_pair_slots(pair_left, pair_right, pair_slots):
     """Enter all pairs into an open-addressing hash table that is filled with -1."""
     mask = len(pair_slots) - 1
@@ -161,7 +161,7 @@ def _reordered(column, order):
     return values
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def build_forest(n_words, live, rules, threshold, limit):
     """Connect the live labels of all spans, except for unlikely derivations.
 

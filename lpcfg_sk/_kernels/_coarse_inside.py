@@ -14,7 +14,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
 from lpcfg_sk._kernels._coarse_words import smallest_merit
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 
 # Up to so many right children of a span are paired one by one with the left ones.
 _FEW = 16
@@ -359,7 +359,7 @@ def _reference(i, j, chart):
     return reference
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def coarse_inside(tables, rules, chart, around, limits):
     """Fill the inside values of all spans of two and more words.
 
