@@ -417,7 +417,9 @@ def coarse_inside(tables, rules, chart, around, limits):
                 n_some = _add_two_words(chart.leaf, i, tables.pp, sums)
             else:
                 rest = span_index(i + 1, j, n)
-                n_some = _add_word(i, rest, first, chart, reference, sums, n_some)
+                # Of a type: no second version is compiled for the constant 0.
+                none = np.int64(0)
+                n_some = _add_word(i, rest, first, chart, reference, sums, none)
                 rest = span_index(i, j - 1, n)
                 n_some = _add_word(j - 1, rest, last, chart, reference, sums, n_some)
                 if _sum_pairs(i, j, tables.pairs, chart, reference, row, pair_sums):
