@@ -22,6 +22,7 @@ from lpcfg_sk.datasets import load_penn_sample, load_toy
 from lpcfg_sk.em import EMLPCFG, PCFG
 from lpcfg_sk.ensemble import VotingParser, make_ensemble
 from lpcfg_sk.inspection import compare, report, results_table
+from lpcfg_sk.language_model import AggregateMarkovLM
 from lpcfg_sk.persistence import load, save
 from lpcfg_sk.pivot import PivotLPCFG
 from lpcfg_sk.semi_supervised import SelfTrainingParser
@@ -98,6 +99,7 @@ def compile(arguments):
         _use(VotingParser(members).fit(trees), trees[:20], folder)
         whole = WTA.from_pcfg(make_parser().fit(trees)[-1])
         whole.distance(SVTAMinimizer(whole, 2).fit(None).wta_)
+        AggregateMarkovLM(2, max_iter=1).fit(trees.sentences())
     emit(f"the kernels are compiled and stored in {kernel_folder()}")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
-from lpcfg_sk._kernels._shared import HELPER, lengthened, set_row
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, lengthened, set_row
 
 
 class LiveItems(NamedTuple):
@@ -94,7 +94,7 @@ class Forest(NamedTuple):
     row_span: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def fill_pair_slots(pair_left, pair_right, pair_slots):
     """Enter all pairs into an open-addressing hash table that is filled with -1."""
     mask = len(pair_slots) - 1
@@ -119,76 +119,64 @@ def _find_pair(left, right, rules):
         slot = (slot + 1) & mask
 
 
-@njit(**HELPER)
-def _offsets(bins, n_bins):
-    """Return where each bin begins when rows are sorted by bin."""
-    offset = np.zeros(n_bins + 1, dtype=np.int64)
-    for row in range(len(bins)):
-        offset[bins[row] + 1] += 1
-    for b in range(n_bins):
-        offset[b + 1] += offset[b]
-    return offset
-
-
-@njit(**HELPER)
-def _sorted_by(bins, offset, before):
-    """Return row numbers stably sorted by their bin.
+@njit(**KERNEL)
+def sort_rows(bins, n_bins, before):
+    """Sort the rows of a table by their bin.
 
     Parameters
     ----------
     bins : ndarray of int32, shape (n_rows,)
         Bin of each row.
+    n_bins : int
+        Number of bins.
+    before : ndarray of int64
+        Row numbers in their order before, which the rows of a bin keep; empty for the
+        order of the table.
+
+    Returns
+    -------
     offset : ndarray of int64, shape (n_bins + 1,)
         Where each bin begins.
-    before : ndarray of int64
-        Row numbers in their order before; empty for the order of the table.
+    order : ndarray of int64, shape (n_rows,)
+        Row numbers, sorted.
     """
+    offset = np.zeros(n_bins + 1, dtype=np.int64)
+    for row in range(len(bins)):
+        offset[bins[row] + 1] += 1
+    for b in range(n_bins):
+        offset[b + 1] += offset[b]
     place = offset.copy()
     order = np.empty(len(bins), dtype=np.int64)
     for t in range(len(order)):
         row = before[t] if len(before) > 0 else t
         order[place[bins[row]]] = row
         place[bins[row]] += 1
-    return order
+    return offset, order
 
 
-@njit(**HELPER)
-def _reordered(column, order):
-    """Return the values of a column in another order of the rows."""
-    values = np.empty(len(order), dtype=column.dtype)
-    for t in range(len(order)):
-        values[t] = column[order[t]]
-    return values
-
-
-@njit(nogil=True, cache=True)
-def build_forest(n_words, live, rules, threshold, limit):
-    """Connect the live labels of all spans, except for unlikely derivations.
-
-    An edge, or a rule application, is kept if its own marginal reaches `threshold`, or
-    if it is the best one of its group or parent: a label that can be derived from live
-    ones stays derivable. Groups are sorted by (width, child labels), so that the
-    tensors of a rule are used several times in a row.
+@njit(**KERNEL)
+def connect_items(n_words, live, rules, threshold, limit):
+    """Find the groups, edges and rule applications of live items, in any order.
 
     Parameters
     ----------
-    n_words : ndarray of int64, shape (n_rows,)
-        Number of words of each sentence.
-    live : LiveItems
-        Live labels of all spans, with their values.
-    rules : RuleTables
-        Rules and their weights.
-    threshold : float
-        Smallest posterior of an edge or a rule application.
-    limit : int
-        Most bytes that the forest of one sentence may take.
+    n_words, live, rules, threshold, limit
+        As in :func:`build_forest`.
 
     Returns
     -------
     fits : ndarray of bool, shape (n_rows,)
         Whether each sentence stayed within the limit.
-    forest : Forest
-        Without the sentences that did not.
+    counts : tuple of int
+        Numbers of items, groups, edges and applications: what the tables hold.
+    item_offset, item_label, item_span : ndarray
+        As in a :class:`Forest`.
+    groups : ndarray of int32, shape (n_places, 3)
+        Pair of children, width and span of each group.
+    edges : ndarray of int32, shape (n_places, 3)
+        Group and children of each edge.
+    apps : ndarray of int32, shape (n_places, 3)
+        Group, rule and parent of each application.
     """
     live_offset, live_label = live.offset, live.label
     live_inside, live_outside, exponent = live.inside, live.outside, live.exponent
@@ -213,20 +201,16 @@ def build_forest(n_words, live, rules, threshold, limit):
     open_group = np.empty(n_pairs, dtype=np.int32)
     tries = np.empty((256, 3), dtype=np.int32)
     try_value = np.empty(256)
-    # Rows of pair, width and span; of group, rule and parent; of group and children.
     groups = np.empty((256, 3), dtype=np.int32)
     apps = np.empty((256, 3), dtype=np.int32)
     edges = np.empty((256, 3), dtype=np.int32)
     n_items = 0
-    # Of a type, so that no function is compiled for the constant 0 alone.
-    n_groups = np.int64(0)
+    n_groups = 0
     n_apps = 0
     n_edges = 0
     fits = np.ones(len(n_words), dtype=np.bool_)
-    longest = 0
     for row in range(len(n_words)):
         n, at = n_words[row], live.row_span[row]
-        longest = max(longest, n)
         smallest = threshold * live.total[row]
         first_item, first_group = n_items, n_groups
         first_app, first_edge = n_apps, n_edges
@@ -352,32 +336,69 @@ def build_forest(n_words, live, rules, threshold, limit):
                 item_offset[span] = n_items
     item_offset[n_spans] = n_items
 
-    groups, edges, apps = groups[:n_groups], edges[:n_edges], apps[:n_apps]
-    level_offset = _offsets(groups[:, 1], longest + 1)
+    counts = n_items, n_groups, n_edges, n_apps
+    return fits, counts, item_offset, item_label, item_span, groups, edges, apps
+
+
+def _columns(table, n_rows):
+    """Return the columns of the first rows of a table, each in one piece."""
+    return np.ascontiguousarray(table[:n_rows].T)
+
+
+def build_forest(n_words, live, rules, threshold, limit):
+    """Connect the live labels of all spans, except for unlikely derivations.
+
+    An edge, or a rule application, is kept if its own marginal reaches `threshold`, or
+    if it is the best one of its group or parent: a label that can be derived from live
+    ones stays derivable. Groups are sorted by (width, child labels), so that the
+    tensors of a rule are used several times in a row.
+
+    Parameters
+    ----------
+    n_words : ndarray of int64, shape (n_rows,)
+        Number of words of each sentence.
+    live : LiveItems
+        Live labels of all spans, with their values.
+    rules : RuleTables
+        Rules and their weights.
+    threshold : float
+        Smallest posterior of an edge or a rule application.
+    limit : int
+        Most bytes that the forest of one sentence may take.
+
+    Returns
+    -------
+    fits : ndarray of bool, shape (n_rows,)
+        Whether each sentence stayed within the limit.
+    forest : Forest
+        Without the sentences that did not.
+    """
+    fits, counts, item_offset, item_label, item_span, *tables = connect_items(
+        n_words, live, rules, threshold, limit
+    )
+    n_items, *rows = counts
+    groups, edges, apps = map(_columns, tables, rows)
+    pair, width, span = groups
     none = np.empty(0, dtype=np.int64)
-    order = _sorted_by(groups[:, 0], _offsets(groups[:, 0], n_pairs), none)
-    order = _sorted_by(groups[:, 1], level_offset, order)
-    rank = np.empty(n_groups, dtype=np.int32)
-    for g in range(n_groups):
-        rank[order[g]] = g
-    edge_group = _reordered(rank, edges[:, 0])
-    edge_offset = _offsets(edge_group, n_groups)
-    edge_order = _sorted_by(edge_group, edge_offset, none)
-    app_group = _reordered(rank, apps[:, 0])
-    app_offset = _offsets(app_group, n_groups)
-    app_order = _sorted_by(app_group, app_offset, none)
+    _, by_pair = sort_rows(pair, len(rules.pair_left), none)
+    longest = int(n_words.max(initial=0))
+    level_offset, order = sort_rows(width, longest + 1, by_pair)
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    edge_offset, edge_order = sort_rows(rank[edges[0]], len(order), none)
+    app_offset, app_order = sort_rows(rank[apps[0]], len(order), none)
     forest = Forest(
         item_offset,
         item_label[:n_items].copy(),
         item_span[:n_items].copy(),
         level_offset,
-        _reordered(groups[:, 2], order),
+        span[order],
         edge_offset,
-        _reordered(edges[:, 1], edge_order),
-        _reordered(edges[:, 2], edge_order),
+        edges[1][edge_order],
+        edges[2][edge_order],
         app_offset,
-        _reordered(apps[:, 1], app_order),
-        _reordered(apps[:, 2], app_order),
+        apps[1][app_order],
+        apps[2][app_order],
         n_words,
         live.row_span,
     )

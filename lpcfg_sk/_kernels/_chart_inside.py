@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
-from lpcfg_sk._kernels._shared import HELPER, REASSOC
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, REASSOC
 
 
 class Tensors(NamedTuple):
@@ -88,7 +88,7 @@ class ItemVectors(NamedTuple):
     exponent: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def fill_leaves(forest, tokens, lexicon, vectors):
     """Fill the lexical vectors c∞ of the width-1 items.
 
@@ -321,7 +321,7 @@ def rescale_level(forest, width, vectors):
             rescale_span(forest, span, vectors)
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def inside(forest, tensors, alpha):
     """Fill the inside vectors of all wider items from those of the leaves.
 
@@ -364,7 +364,7 @@ def inside(forest, tensors, alpha):
         rescale_level(forest, width, alpha)
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def outside(forest, tensors, alpha, beta):
     """Fill the outside vectors of all items from those of the root items.
 
@@ -436,7 +436,7 @@ def _pass_down(matrix, factor, left, right, beta_left, beta_right):
         beta_left[j] += factor * total
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def fill_roots(forest, root_offset, root, alpha, beta, total):
     """Fill the root vectors of the items over whole sentences, and the totals.
 
@@ -466,7 +466,7 @@ def fill_roots(forest, root_offset, root, alpha, beta, total):
                     total[row] += alpha.values[s] * beta[s]
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def marginals(alpha, beta, out):
     """Fill μ = α · β of each item, in the scale of the sentence's total."""
     for item in range(len(out)):

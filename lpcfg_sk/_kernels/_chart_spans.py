@@ -5,16 +5,16 @@ import math
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def span_count(n):
     """Return the number of spans of a sentence of n words."""
     return n * (n + 1) // 2
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def span_index(start, stop, n):
     """Return the number of span [start, stop) in a sentence of n words.
 
@@ -32,7 +32,7 @@ def spans_of_width(width, n):
     return range(first, first + n - width + 1)
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def span_bounds(n):
     """Return the start and stop of all spans of a sentence of n words."""
     start = np.empty(span_count(n), dtype=np.int64)

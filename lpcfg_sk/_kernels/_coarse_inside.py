@@ -14,7 +14,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
 from lpcfg_sk._kernels._coarse_words import smallest_merit
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 
 # Up to so many right children of a span are paired one by one with the left ones.
 _FEW = 16
@@ -359,7 +359,7 @@ def _reference(i, j, chart):
     return reference
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def coarse_inside(tables, rules, chart, around, limits):
     """Fill the inside values of all spans of two and more words.
 
@@ -417,7 +417,9 @@ def coarse_inside(tables, rules, chart, around, limits):
                 n_some = _add_two_words(chart.leaf, i, tables.pp, sums)
             else:
                 rest = span_index(i + 1, j, n)
-                n_some = _add_word(i, rest, first, chart, reference, sums, n_some)
+                # Of a type: no second version is compiled for the constant 0.
+                none = np.int64(0)
+                n_some = _add_word(i, rest, first, chart, reference, sums, none)
                 rest = span_index(i, j - 1, n)
                 n_some = _add_word(j - 1, rest, last, chart, reference, sums, n_some)
                 if _sum_pairs(i, j, tables.pairs, chart, reference, row, pair_sums):

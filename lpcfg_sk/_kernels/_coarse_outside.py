@@ -1,13 +1,12 @@
-"""Outside values of the pruning PCFG, and the items that reach a threshold."""
+"""Outside values of the pruning PCFG."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._chart_forest import LiveItems
 from lpcfg_sk._kernels._chart_spans import power_of_two, span_count, span_index
-from lpcfg_sk._kernels._shared import HELPER
+from lpcfg_sk._kernels._shared import HELPER, KERNEL
 
 
 class CoarseOutside(NamedTuple):
@@ -135,7 +134,7 @@ def _pass_to_two_words(i, pp, chart, above, out):
             leaf_mass[i + 1, child[q]] += y
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def coarse_outside(tables, rules, chart, boolean, floor, root, out):
     """Fill the outside values of all items from those of the root.
 
@@ -206,67 +205,3 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
                     for q in range(up_offset[a], up_offset[a + 1]):
                         active[pair_left[up_pair[q]]] = False
                         weights[up_pair[q]] = 0.0
-
-
-@njit(nogil=True, cache=True)
-def live_items(tables, chart, outside, threshold, total):
-    """Return the items of each span with a marginal of at least `threshold`.
-
-    Parameters
-    ----------
-    tables : CoarseTables
-        Rules of the grammar.
-    chart : CoarseChart
-        Inside values.
-    outside : CoarseOutside
-        Outside values.
-    threshold : float
-        Smallest marginal, in the scale of `total`.
-    total : float
-        Scaled probability of the sentence.
-
-    Returns
-    -------
-    LiveItems
-    """
-    leaf, offset, label, value = chart.leaf, chart.offset, chart.label, chart.value
-    beta, leaf_mass, n = outside.item, outside.leaf_mass, len(leaf)
-    n_spans = span_count(n)
-    places = len(beta) + leaf.size
-    live_offset = np.empty(n_spans + 1, dtype=np.int64)
-    live_label = np.empty(places, dtype=np.int32)
-    live_inside = np.empty(places)
-    live_outside = np.empty(places)
-    count = 0
-    for span in range(n_spans):
-        live_offset[span] = count
-        if span < n:
-            for a in range(leaf.shape[1]):
-                mass = leaf_mass[span, a]
-                if mass >= threshold and mass > 0.0:
-                    live_label[count] = a
-                    live_inside[count] = leaf[span, a]
-                    live_outside[count] = mass / leaf[span, a]
-                    count += 1
-        elif chart.alive[span]:
-            for t in range(offset[span], offset[span + 1]):
-                mass = value[t] * beta[t]
-                if mass >= threshold and mass > 0.0:
-                    live_label[count] = tables.wide_label[label[t]]
-                    live_inside[count] = value[t]
-                    live_outside[count] = beta[t]
-                    count += 1
-    live_offset[n_spans] = count
-    row_span = np.zeros(2, dtype=np.int64)
-    row_span[1] = n_spans
-    totals = np.empty(1)
-    totals[0] = total
-    return LiveItems(
-        live_offset,
-        live_label[:count],
-        live_inside[:count],
-        live_outside[:count],
-        chart.exponent,
-        row_span,
-        totals,
-    )

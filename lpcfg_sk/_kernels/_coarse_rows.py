@@ -1,19 +1,21 @@
-"""The pruning passes of whole sentences, one after the other."""
+"""The pruning passes of whole sentences, one after the other.
+
+Python calls the kernels of each pass in turn. A kernel that called them all would be
+compiled with a copy of each, which takes as long as compiling them does.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from lpcfg_sk._kernels._chart_forest import LiveItems
-from lpcfg_sk._kernels._chart_spans import span_count
 from lpcfg_sk._kernels._coarse_inside import (
     Children,
     CoarseChart,
     CoarseTables,
     coarse_inside,
 )
-from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside, live_items
+from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside
 from lpcfg_sk._kernels._coarse_words import (
     Neighbours,
     Surroundings,
@@ -23,7 +25,7 @@ from lpcfg_sk._kernels._coarse_words import (
     surroundings,
     word_rules,
 )
-from lpcfg_sk._kernels._shared import HELPER, lengthened
+from lpcfg_sk._ragged import offsets
 
 
 class PruningGrammar(NamedTuple):
@@ -47,7 +49,6 @@ class PruningGrammar(NamedTuple):
     root: np.ndarray
 
 
-@njit(**HELPER)
 def _children(n_spans, n_labels):
     """Return room for the children of all spans."""
     return Children(
@@ -57,10 +58,9 @@ def _children(n_spans, n_labels):
     )
 
 
-@njit(nogil=True, cache=True)
 def coarse_chart(leaf, tables):
     """Return a chart over lexical values, with room for all items."""
-    n_spans = span_count(len(leaf))
+    n_spans = len(leaf) * (len(leaf) + 1) // 2
     n_places = n_spans * len(tables.wide_label)
     return CoarseChart(
         leaf,
@@ -74,7 +74,6 @@ def coarse_chart(leaf, tables):
     )
 
 
-@njit(nogil=True, cache=True)
 def no_surroundings(leaf):
     """Return the estimate that all outside values are 1."""
     n, n_labels = leaf.shape
@@ -82,16 +81,18 @@ def no_surroundings(leaf):
     return Surroundings(ones, ones, exponent, exponent)
 
 
-@njit(**HELPER)
-def _surroundings(leaf, grammar, limits):
-    """Estimate outside values, where limits ask for it."""
-    if limits.estimate > 0.0:
-        return surroundings(leaf, grammar.lexicon.tag_of_label, grammar.neighbours)
-    return no_surroundings(leaf)
+def _total(chart, count, root, wide_root):
+    """Return the scaled probability of a sentence."""
+    if len(chart.leaf) == 1:
+        terms = chart.leaf[0] * root
+    else:
+        roots = slice(chart.offset[-2], count)
+        terms = chart.value[roots] * wide_root[chart.label[roots]]
+    # One after the other, so that the last bit depends on no library.
+    return np.cumsum(terms)[-1] if len(terms) else 0.0
 
 
-@njit(**HELPER)
-def _live_of_leaves(leaf, grammar, limits):
+def _live_of_leaves(leaf, grammar, wide_root, limits):
     """Return the live items of a sentence.
 
     Parameters
@@ -100,6 +101,8 @@ def _live_of_leaves(leaf, grammar, limits):
         Lexical values, which are overwritten.
     grammar : PruningGrammar
         The grammar.
+    wide_root : ndarray of float64, shape (n_wide,)
+        Weight of each wide label at the root.
     limits : Thresholds
         What is left out.
 
@@ -108,56 +111,99 @@ def _live_of_leaves(leaf, grammar, limits):
     LiveItems
         Its total is 0 where no mass is left.
     """
-    n, tables = len(leaf), grammar.tables
-    around = _surroundings(leaf, grammar, limits)
+    tables = grammar.tables
+    if limits.estimate > 0.0:
+        tags = grammar.lexicon.tag_of_label
+        around = surroundings(leaf, tags, grammar.neighbours)
+    else:
+        around = no_surroundings(leaf)
     chart = coarse_chart(leaf, tables)
     rules = word_rules(tables, chart, around, limits)
     count = coarse_inside(tables, rules, chart, around, limits)
-    root = np.empty(len(tables.wide_label))
-    for a in range(len(root)):
-        root[a] = grammar.root[tables.wide_label[a]]
-    leaf_mass = np.zeros(leaf.shape)
-    total = 0.0
-    if n == 1:
-        for a in range(leaf.shape[1]):
-            leaf_mass[0, a] = leaf[0, a] * grammar.root[a]
-            total += leaf_mass[0, a]
-    else:
-        n_spans = len(chart.alive)
-        for t in range(chart.offset[n_spans - 1], chart.offset[n_spans]):
-            total += chart.value[t] * root[chart.label[t]]
+    total = _total(chart, count, grammar.root, wide_root)
     if not total > 0.0:
-        count, total = 0, 0.0
-        for span in range(len(chart.alive)):
-            chart.alive[span] = False
-    outside = CoarseOutside(np.zeros(count), leaf_mass)
-    if total > 0.0:
+        chart.offset[:], count, total = 0, 0, 0.0
+    outside = CoarseOutside(np.zeros(count), np.zeros(leaf.shape))
+    if total > 0.0 and len(leaf) == 1:
+        np.multiply(leaf, grammar.root, out=outside.leaf_mass)
+    elif total > 0.0:
         floor = total * limits.floor
-        coarse_outside(tables, rules, chart, limits.boolean, floor, root, outside)
-    return live_items(tables, chart, outside, total * limits.item, total)
+        coarse_outside(tables, rules, chart, limits.boolean, floor, wide_root, outside)
+    return _live_items(tables, chart, outside, total * limits.item, total)
 
 
-@njit(**HELPER)
-def _append(column, count, values):
-    """Write values behind the first `count` ones; return the column, longer if needed.
+def _live_items(tables, chart, outside, threshold, total):
+    """Return the items of each span with a marginal of at least `threshold`.
 
     Parameters
     ----------
-    column : ndarray
-        Written to.
-    count : int
-        Number of values so far.
-    values : ndarray
-        More values.
+    tables : CoarseTables
+        Rules of the grammar.
+    chart : CoarseChart
+        Inside values.
+    outside : CoarseOutside
+        Outside values.
+    threshold : float
+        Smallest marginal, in the scale of `total`.
+    total : float
+        Scaled probability of the sentence.
+
+    Returns
+    -------
+    LiveItems
     """
-    if count + len(values) > len(column):
-        column = lengthened(column, 2 * (count + len(values)))
-    for t in range(len(values)):
-        column[count + t] = values[t]
-    return column
+    n, n_items = len(chart.leaf), len(outside.item)
+    mass = outside.leaf_mass
+    tag = (mass >= threshold) & (mass > 0.0)
+    inside = chart.leaf[tag]
+    value = chart.value[:n_items]
+    product = value * outside.item
+    wide = (product >= threshold) & (product > 0.0)
+    wide &= np.repeat(chart.alive, np.diff(chart.offset))
+    return LiveItems(
+        np.append(
+            offsets(np.count_nonzero(tag, axis=1)),
+            len(inside) + offsets(wide)[chart.offset[n + 1 :]],
+        ),
+        np.append(
+            np.nonzero(tag)[1].astype(np.int32),
+            tables.wide_label[chart.label[:n_items][wide]],
+        ),
+        np.append(inside, value[wide]),
+        np.append(mass[tag] / inside, outside.item[wide]),
+        chart.exponent,
+        np.array([0, len(chart.alive)]),
+        np.array([total]),
+    )
 
 
-@njit(nogil=True, cache=True)
+def _no_items(n):
+    """Return the live items of a sentence that has none."""
+    n_spans = n * (n + 1) // 2
+    return LiveItems(
+        np.zeros(n_spans + 1, dtype=np.int64),
+        np.zeros(0, dtype=np.int32),
+        np.zeros(0),
+        np.zeros(0),
+        np.zeros(n_spans, dtype=np.int32),
+        np.array([0, n_spans]),
+        np.zeros(1),
+    )
+
+
+def _joined(parts):
+    """Return the live items of sentences as one."""
+    if len(parts) == 1:
+        return parts[0]
+    offset, *columns, _, _ = zip(*parts, strict=True)
+    return LiveItems(
+        offsets(np.concatenate([np.diff(own) for own in offset])),
+        *(np.concatenate(column) for column in columns),
+        offsets([len(own) - 1 for own in offset]),
+        np.concatenate([part.total for part in parts]),
+    )
+
+
 def live_rows(n_words, tokens, skipped, grammar, limits, as_unknown):
     """Return the live items of several sentences.
 
@@ -180,51 +226,16 @@ def live_rows(n_words, tokens, skipped, grammar, limits, as_unknown):
     -------
     LiveItems
     """
-    n_rows, n_labels = len(n_words), len(grammar.root)
-    row_span = np.zeros(n_rows + 1, dtype=np.int64)
-    for row in range(n_rows):
-        row_span[row + 1] = row_span[row] + span_count(n_words[row])
-    offset = np.zeros(row_span[n_rows] + 1, dtype=np.int64)
-    exponent = np.zeros(row_span[n_rows], dtype=np.int32)
-    total = np.zeros(n_rows)
-    label = np.empty(1024, dtype=np.int32)
-    inside = np.empty(1024)
-    outside = np.empty(1024)
-    count = 0
-    first = 0
-    for row in range(n_rows):
-        last = first + n_words[row]
-        begin, end = row_span[row], row_span[row + 1]
-        if not skipped[row]:
-            own = Tokens(
-                tokens.word[first:last],
-                tokens.tag[first:last],
-                tokens.any_word[first:last],
-                tokens.unknown[first:last],
-                tokens.other,
-            )
-            leaf = np.zeros((last - first, n_labels))
-            fill_tags(own, grammar.lexicon, leaf, as_unknown[first:last])
-            live = _live_of_leaves(leaf, grammar, limits)
-            label = _append(label, count, live.label)
-            inside = _append(inside, count, live.inside)
-            outside = _append(outside, count, live.outside)
-            for s in range(end - begin):
-                offset[begin + s] = count + live.offset[s]
-                exponent[begin + s] = live.exponent[s]
-            count += len(live.label)
-            total[row] = live.total[0]
-        else:
-            for span in range(begin, end):
-                offset[span] = count
-        first = last
-    offset[row_span[n_rows]] = count
-    return LiveItems(
-        offset,
-        label[:count],
-        inside[:count],
-        outside[:count],
-        exponent,
-        row_span,
-        total,
-    )
+    wide_root = grammar.root[grammar.tables.wide_label]
+    first = offsets(n_words)
+    parts = []
+    for row, n in enumerate(n_words.tolist()):
+        own = slice(first[row], first[row + 1])
+        if skipped[row]:
+            parts.append(_no_items(n))
+            continue
+        leaf = np.zeros((n, len(grammar.root)))
+        words = Tokens(*(column[own] for column in tokens[:-1]), tokens.other)
+        fill_tags(words, grammar.lexicon, leaf, as_unknown[own])
+        parts.append(_live_of_leaves(leaf, grammar, wide_root, limits))
+    return _joined(parts)

@@ -13,7 +13,7 @@ from lpcfg_sk._kernels._chart_inside import (
     set_references,
     spans_of_row,
 )
-from lpcfg_sk._kernels._shared import set_row
+from lpcfg_sk._kernels._shared import KERNEL, set_row
 
 
 class TreeScores(NamedTuple):
@@ -58,7 +58,7 @@ class Applications(NamedTuple):
     by_item: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def best_derivations(forest, scores, best, back):
     """Fill the best score of each item and the edge that gives it.
 
@@ -122,7 +122,7 @@ def best_derivations(forest, scores, best, back):
                 best[item] += item_score[item]
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def follow(left, right, root, nodes, parent):
     """List a binary tree in preorder.
 
@@ -151,7 +151,7 @@ def follow(left, right, root, nodes, parent):
         count += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def follow_rows(forest, root, best, back, items, parent, found):
     """List the best tree of each sentence.
 
@@ -189,7 +189,7 @@ def follow_rows(forest, root, best, back, items, parent, found):
         first = last
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def viterbi(forest, n, tensors, best):
     """Fill the probability of the best derivation of each item and state.
 
@@ -238,7 +238,7 @@ def viterbi(forest, n, tensors, best):
                 exponent[span] = 0
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def follow_viterbi(forest, applications, tensors, best, root, root_state, nodes):
     """Follow the best derivation of an item and state.
 
@@ -297,7 +297,7 @@ def follow_viterbi(forest, applications, tensors, best, root, root_state, nodes)
         count += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def rule_marginals(forest, tensors, alpha, beta, hyper_offset, out):
     """Fill μ(a → b c, i, k, j) of each edge of each rule application.
 
@@ -348,7 +348,7 @@ def rule_marginals(forest, tensors, alpha, beta, hyper_offset, out):
                 out[hyper_offset[a] + e - first] = total * factor
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def subtree_sizes(node_offsets, parent, size):
     """Fill the number of nodes below each node, with itself; `size` is one."""
     for t in range(len(node_offsets) - 1):

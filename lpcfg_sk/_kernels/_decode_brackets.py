@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import best_splits, span_count, span_index
-from lpcfg_sk._kernels._shared import HELPER, set_row
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, set_row
 
 
 class BracketChains(NamedTuple):
@@ -61,7 +61,7 @@ class Brackets(NamedTuple):
     tag_weight: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def collect_brackets(is_word, item_offset, item_label, weight, chains, offset):
     """Add up the weights of items that stand for the same bracket.
 
@@ -125,7 +125,7 @@ def collect_brackets(is_word, item_offset, item_label, weight, chains, offset):
     return bracket[:count].copy(), value[:count].copy(), order[:count].copy()
 
 
-@njit(nogil=True, cache=True)
+@njit(**KERNEL)
 def bracket_trees(brackets, penalty, tag, nodes, node_offsets):
     """Build the tree of each sentence, see :func:`bracket_tree`.
 
