@@ -5,8 +5,7 @@ Families of modules:
 - treebanks: ``_columns``, ``_text``, ``_scanner``, ``_negra``, ``_binarize``;
 - bracket scores: ``_brackets_match``;
 - context-free grammars: ``_cfg_inside``, ``_cfg_counts``, ``_cfg_best``;
-- pruning of charts: ``_coarse_words``, ``_coarse_inside``, ``_coarse_outside``,
-  ``_coarse_rows``;
+- pruning of charts: ``_coarse_words``, ``_coarse_inside``, ``_coarse_outside``;
 - charts of L-PCFGs: ``_chart_spans``, ``_chart_forest``, ``_chart_inside``;
 - decoders: ``_decode``, ``_decode_brackets``, ``_kbest``;
 - given trees under L-PCFGs: ``_lpcfg_trees``, ``_em``, ``_em_batches``;

@@ -372,7 +372,7 @@ def word_rules(tables, chart, around, limits):
         for b in range(leaf.shape[1]):
             most = max(most, leaf[i, b])
             likeliest = max(likeliest, leaf[i, b] * before[b] * after[b])
-        smallest = smallest_merit(likeliest, 0, around, i, i + 1, limits)
+        smallest = smallest_merit(likeliest, np.int64(0), around, i, i + 1, limits)
         alive[i] = most > 0.0
         exponent[i] = 0 if limits.boolean else math.frexp(most)[1]
         for b in range(leaf.shape[1]):

@@ -18,7 +18,6 @@ from lpcfg_sk._kernels._coarse_inside import (
     RulesByPair,
     RulesByParent,
 )
-from lpcfg_sk._kernels._coarse_rows import PruningGrammar, live_rows
 from lpcfg_sk._kernels._coarse_words import (
     Neighbours,
     TagLexicon,
@@ -28,6 +27,7 @@ from lpcfg_sk._kernels._coarse_words import (
 )
 from lpcfg_sk._ragged import offsets, read_only
 from lpcfg_sk.exceptions import ChartMemoryError
+from lpcfg_sk.parsing._coarse_rows import PruningGrammar, live_rows
 from lpcfg_sk.parsing._tags import (
     expected_label_counts,
     lowest_label,

