@@ -38,23 +38,11 @@ DECODERS = ("auto", "mbr", "max-marginal", "max-rule-product", "viterbi")
 _PARSERS = WeakKeyDictionary()
 
 
-def belong_together(grammar, coarse):
-    """Whether the items of one grammar can be found by the ids of another.
-
-    Parameters
-    ----------
-    grammar : LPCFG
-        The model of a learner.
-    coarse : LPCFG
-        The plain PCFG that prunes its charts.
-
-    Returns
-    -------
-    bool
-    """
+def _can_prune(coarse, grammar):
+    """Whether one grammar is a plain PCFG that knows the symbols of another."""
     return (
-        grammar.nonterminals == coarse.nonterminals
-        and grammar.words == coarse.words
+        set(coarse.nonterminals) >= set(grammar.nonterminals)
+        and set(coarse.words) >= set(grammar.words)
         and coarse.arrays.n_states.max(initial=1) == 1
         and not coarse.arrays.is_signed
     )
@@ -251,7 +239,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         made_of = (*grammars, *settings.values())
         known, parser = _PARSERS.get(self, ((), None))
         if parser is None or not all(map(operator.is_, made_of, known)):
-            if not belong_together(*grammars):
+            if self.coarse_ is not None and not _can_prune(self.coarse_, self.grammar_):
                 raise ValueError(
                     "grammar_ and coarse_ do not belong together: coarse_ is a plain "
                     "PCFG over the same nonterminals and words; fit the learner again"

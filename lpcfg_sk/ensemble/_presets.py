@@ -15,12 +15,11 @@ from lpcfg_sk.spectral import SpectralLPCFG
 
 __all__ = ["make_ensemble"]
 
-_MEMORY = {"horizontal": 1, "memory_min_count": 20}
 _BINARISATIONS = {
     "right0": {"direction": "right", "horizontal": 0},
-    "right1": {"direction": "right", **_MEMORY},
-    "left1": {"direction": "left", **_MEMORY},
-    "head1": {"direction": "head", **_MEMORY},
+    "right1": {"direction": "right", "horizontal": 1},
+    "left1": {"direction": "left", "horizontal": 1},
+    "head1": {"direction": "head", "horizontal": 1},
 }
 
 # A fixed, small number of iterations: a vote gains more from different local optima
@@ -78,8 +77,7 @@ def make_ensemble(
     Notes
     -----
     The presets were chosen on 514 trees held out of the training part of the Penn
-    Treebank sample, with 4,000 raw sentences for "best". Memory of siblings that is
-    rarer than 20 nodes is forgotten (``memory_min_count`` of :class:`TreeBinarizer`).
+    Treebank sample, with 4,000 raw sentences for "best".
 
     Examples
     --------

@@ -23,7 +23,6 @@ from numbers import Integral
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from lpcfg_sk._base import belong_together
 from lpcfg_sk.automata import WTA
 from lpcfg_sk.cfg import CFG
 from lpcfg_sk.language_model import (
@@ -77,7 +76,10 @@ def _symbols(state):
         return True
     return (
         isinstance(grammar, LPCFG)
-        and belong_together(grammar, coarse)
+        and grammar.nonterminals == coarse.nonterminals
+        and grammar.words == coarse.words
+        and coarse.arrays.n_states.max(initial=1) == 1
+        and not coarse.arrays.is_signed
         and type(state.get("binarized_")) is bool
     )
 
