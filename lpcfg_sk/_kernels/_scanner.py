@@ -155,10 +155,10 @@ def _starts_with(text, position, prefix):
 def _token(text, position, multiplier):
     """Return the end of a token, its hash, and its first invalid byte or -1."""
     begin = position
-    key = np.int64(0)
+    key = 0
     odd = False
     while position < text.size:
-        byte = np.int64(text[position])
+        byte = int(text[position])
         if byte <= _CLOSE and (byte >= _OPEN or is_space(byte)):
             break
         odd |= byte == 0 or byte >= 128

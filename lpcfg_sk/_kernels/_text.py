@@ -56,9 +56,9 @@ def intern(text, begin, stop, multiplier, symbols):
     symbol : int
     """
     # Typed: a function is compiled anew for each plain constant that it gets.
-    key = np.int64(0)
+    key = 0
     for i in range(begin, stop):
-        key = hash_step(key, np.int64(text[i]), multiplier)
+        key = hash_step(key, int(text[i]), multiplier)
     return intern_hashed(text, begin, stop, key, symbols)
 
 
