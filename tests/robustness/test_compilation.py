@@ -70,7 +70,9 @@ print(json.dumps([called, compiled]))
 """
 
 #: Small helpers that are compiled for arrays of several types or for a constant, too.
-SEVERAL = {"_add_rows", "_add_word", "is_space", "lengthened", "span_index"}
+SEVERAL = {"_add_rows", "_add_word", "hash_step", "is_space", "lengthened"} | {
+    "span_index"
+}
 #: Kernels and helpers of this package that the ten lines compile.
 MOST_COMPILED = 100
 
