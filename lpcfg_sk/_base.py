@@ -150,14 +150,14 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         - "max-rule-product": the tree with the largest product of rule posteriors;
         - "viterbi": the tree of the best derivation (no negative parameters);
         - "auto": "max-marginal" for grammars with negative parameters, else "mbr".
-    prune : float or None, default=3e-4
+    prune : float or None, default=6e-4
         Chart items whose posterior under a plain treebank PCFG is estimated to be
         smaller are left out; the section "Pruning" of the user guide says how it is
-        estimated. Probabilities and marginals are computed with ``prune * 1e-8``.
+        estimated. Probabilities and marginals are computed with ``prune * 5e-9``.
         None (or 0) for full charts, which is exact and slow.
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take. A sentence that needs more
-        is parsed with ``prune`` raised to 3e-4, 3e-3 and 3e-2 in turn.
+        is parsed with ``prune`` raised to 6e-4, 6e-3 and 6e-2 in turn.
     on_failure : {"flat", "raise", "skip"}, default="flat"
         What :meth:`predict` does about a sentence without a parse, or whose coarsest
         chart does not fit `max_memory`: give it a flat tree, raise
@@ -195,7 +195,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         self,
         *,
         decoder="auto",
-        prune=3e-4,
+        prune=6e-4,
         max_memory=2**31,
         on_failure="flat",
         n_jobs=None,
@@ -287,7 +287,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
         precise : bool, default=True
-            Whether to lower the threshold of the pruning by the factor 1e-8. Without
+            Whether to lower the threshold of the pruning by the factor 5e-9. Without
             it the values are those by which :meth:`predict` chooses brackets, in about
             its time.
 
@@ -328,7 +328,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         -------
         frames : list of DataFrame
             One per sentence, with the columns label, start, end, marginal. Items with
-            a posterior below ``prune * 1e-8`` under the plain PCFG are not listed.
+            a posterior below ``prune * 5e-9`` under the plain PCFG are not listed.
 
         See Also
         --------

@@ -92,7 +92,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
           constituents;
         - "mbr", "max-rule-product": as in :class:`PCFG`;
         - "auto": "mbr" for trees of a :class:`TreeBinarizer`, else "viterbi".
-    prune : float or None, default=3e-4
+    prune : float or None, default=6e-4
         After a :class:`TreeBinarizer`, chart items with a smaller posterior are left
         out when sentences are parsed. None (or 0) for full charts.
     max_memory : int, default=2**31
@@ -211,7 +211,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         tol=1e-5,
         n_init=1,
         decoder="auto",
-        prune=3e-4,
+        prune=6e-4,
         max_memory=2**31,
         on_failure="flat",
         n_jobs=None,

@@ -231,7 +231,7 @@ class CFGParserMixin(TreebankInputMixin):
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
         precise : bool, default=True
-            Whether to lower the threshold of the pruning by the factor 1e-8.
+            Whether to lower the threshold of the pruning by the factor 5e-9.
 
         Returns
         -------

@@ -33,12 +33,12 @@ class PCFG(BaseLPCFG):
     decoder : {"auto", "mbr", "max-marginal", "max-rule-product", "viterbi"}, \
 default="auto"
         Which tree :meth:`predict` returns; "auto" is "mbr".
-    prune : float or None, default=3e-4
+    prune : float or None, default=6e-4
         Chart items whose posterior under the grammar is estimated to be smaller are
         left out, see "Pruning" in the user guide.
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take. A sentence that needs more
-        is parsed with ``prune`` raised to 3e-4, 3e-3 and 3e-2 in turn.
+        is parsed with ``prune`` raised to 6e-4, 6e-3 and 6e-2 in turn.
     on_failure : {"flat", "raise", "skip"}, default="flat"
         What :meth:`predict` does about a sentence without a parse, or whose coarsest
         chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
@@ -93,7 +93,7 @@ default="auto"
         unlabeled_weight=0.5,
         n_unlabeled_iter=2,
         decoder="auto",
-        prune=3e-4,
+        prune=6e-4,
         max_memory=2**31,
         on_failure="flat",
         n_jobs=None,

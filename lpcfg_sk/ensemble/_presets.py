@@ -47,8 +47,8 @@ def make_ensemble(
           binarisation, which share one coarse chart;
         - "accurate": four binarisations (right-branching without and with a memory of
           one sibling, left-branching, head-outward), each with a spectral grammar of
-          16 states and one of 16 states by the pivot learner and four iterations of
-          EM;
+          16 states, one of 16 states by the pivot learner and four iterations of EM,
+          and one of 8 states by EM from a random start;
         - "best": for trees with raw sentences. As "accurate", which is its teacher,
           with 24 states in place of 16 for the pivot learner.
     unlabeled_weight : float, default=0.5
@@ -76,14 +76,14 @@ def make_ensemble(
 
     Notes
     -----
-    The presets were chosen on 514 trees held out of the training part of the Penn
-    Treebank sample, with 4,000 raw sentences for "best".
+    The presets were chosen on trees held out of the training parts of the Penn Treebank
+    sample and of GUM, see "Votes" in the guide to model selection.
 
     Examples
     --------
     >>> from lpcfg_sk import make_ensemble
     >>> [name for name, _ in make_ensemble("accurate").teacher.estimators][:3]
-    ['right0-spectral', 'right0-pivot', 'right1-spectral']
+    ['right0-spectral', 'right0-pivot', 'right0-em']
     """
     options = {"bracket_penalty": bracket_penalty, "n_jobs": n_jobs}
     student = None
@@ -114,13 +114,14 @@ def _em_members(seeds):
 
 
 def _mixed_members(seeds, m):
-    """List names, learners and binarisations of spectral and pivot members."""
+    """List names, learners and binarisations of spectral, pivot and EM members."""
     members = []
     for seed, (name, settings) in zip(seeds, _BINARISATIONS.items(), strict=True):
         spectral = SpectralLPCFG(16, random_state=seed)
         pivot = EMLPCFG(m, init=PivotLPCFG(m), random_state=seed, **_PIVOT_EM)
         members.append((f"{name}-spectral", spectral, settings))
         members.append((f"{name}-pivot", pivot, settings))
+        members.append((f"{name}-em", EMLPCFG(8, random_state=seed, **_EM), settings))
     return members
 
 

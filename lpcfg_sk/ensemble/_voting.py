@@ -290,7 +290,7 @@ class VotingParser(ParserMixin, _BaseComposition):
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
         precise : bool, default=True
-            Whether to lower the threshold of the pruning by the factor 1e-8. Without
+            Whether to lower the threshold of the pruning by the factor 5e-9. Without
             it the values are those by which :meth:`predict` chooses brackets.
 
         Returns

@@ -29,7 +29,7 @@ from lpcfg_sk.parsing._tags import TagBackoff
 from lpcfg_sk.treebank import BARE, encode_label, unbinarize
 
 #: Thresholds of the charts of a sentence whose own chart does not fit, in turn.
-COARSER = (3e-4, 3e-3, 3e-2)
+COARSER = (6e-4, 6e-3, 6e-2)
 
 #: λ of minimum-Bayes-risk decoding: about half of the expected F1.
 BRACKET_PENALTY = 0.43
@@ -50,7 +50,7 @@ class ChartParser:
         trees are restored.
     decoder : str, default="auto"
         "viterbi", "max-marginal", "max-rule-product", "mbr" or "auto".
-    prune : float or None, default=3e-4
+    prune : float or None, default=6e-4
         Items whose posterior under `coarse` is estimated to be smaller are left out.
     bracket_penalty : float, default=0.43
         λ of the decoder "mbr".
@@ -65,7 +65,7 @@ class ChartParser:
         *,
         binarized=False,
         decoder="auto",
-        prune=3e-4,
+        prune=6e-4,
         bracket_penalty=BRACKET_PENALTY,
         max_memory=2**31,
     ):

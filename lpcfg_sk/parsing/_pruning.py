@@ -114,7 +114,7 @@ class ChartPruner:
     grammar : LPCFG
         With a threshold, a plain PCFG (one state per nonterminal) with positive
         parameters. Without, any grammar: only its rules matter.
-    threshold : float, default=3e-4
+    threshold : float, default=6e-4
         Items whose posterior probability is estimated to be smaller are left out;
         None or 0 for a full chart, which has every item that occurs in a tree of the
         grammar.
@@ -136,7 +136,7 @@ class ChartPruner:
     form a tree, it is lowered until they do.
     """
 
-    def __init__(self, grammar, threshold=3e-4, *, binarized=False, max_memory=2**31):
+    def __init__(self, grammar, threshold=6e-4, *, binarized=False, max_memory=2**31):
         arrays = grammar.arrays
         self.grammar = grammar
         self.threshold = threshold or 0.0
@@ -382,7 +382,7 @@ class ChartPruner:
         advice = (
             "leave the sentence out, or raise max_memory"
             if self.threshold
-            else "switch pruning on (prune=3e-4), leave the sentence out, or raise "
+            else "switch pruning on (prune=6e-4), leave the sentence out, or raise "
             "max_memory"
         )
         raise ChartMemoryError(

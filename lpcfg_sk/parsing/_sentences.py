@@ -19,7 +19,7 @@ _OPEN_CLASS_SHARE = 0.01
 
 # Part of the threshold at which probabilities and marginals that are given to users are
 # computed: 3e-12 by default, where WSJ dev has errors of 1e-8.
-_PRECISE = 1e-8
+_PRECISE = 5e-9
 
 
 def map_sentences(func, treebank, *, n_jobs=None):
@@ -87,7 +87,7 @@ class SentenceCharts:
         without `open_class`.
     precise : bool, default=False
         Whether probabilities and marginals themselves are wanted, and not only trees:
-        the threshold of the pruner is then lowered by the factor 1e-8. A sentence
+        the threshold of the pruner is then lowered by the factor 5e-9. A sentence
         whose chart takes too much memory so has that of the threshold itself, with a
         warning.
     strict_tags : bool, default=False

@@ -99,12 +99,12 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
     decoder : str, default="auto"
         Which tree :meth:`predict` returns: "mbr", "max-marginal", "max-rule-product" or
         "viterbi"; "auto" is "mbr".
-    prune : float or None, default=3e-4
+    prune : float or None, default=6e-4
         Chart items whose posterior under ``coarse_`` is estimated to be smaller are
         left out, see "Pruning" in the user guide.
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take. A sentence that needs more
-        is parsed with ``prune`` raised to 3e-4, 3e-3 and 3e-2 in turn.
+        is parsed with ``prune`` raised to 6e-4, 6e-3 and 6e-2 in turn.
     on_failure : {"flat", "raise", "skip"}, default="flat"
         What :meth:`predict` does about a sentence without a parse, or whose coarsest
         chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
@@ -239,7 +239,7 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         smoothing=0.05,
         lexicon_alpha=1.0,
         decoder="auto",
-        prune=3e-4,
+        prune=6e-4,
         max_memory=2**31,
         on_failure="flat",
         n_jobs=None,

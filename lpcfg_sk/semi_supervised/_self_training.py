@@ -257,7 +257,7 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
         precise : bool, default=True
-            Whether to lower the threshold of the pruning by the factor 1e-8.
+            Whether to lower the threshold of the pruning by the factor 5e-9.
 
         Returns
         -------

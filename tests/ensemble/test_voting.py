@@ -181,7 +181,8 @@ def test_unknown_words_and_one_word(voting):
 
 def test_presets():
     accurate, fast = make_ensemble(), make_ensemble("fast", min_count=2)
-    assert len(accurate.teacher.estimators) == len(fast.teacher.estimators) == 8
+    assert len(accurate.teacher.estimators) == 12
+    assert len(fast.teacher.estimators) == 8
     assert dict(fast.teacher.estimators)["em3"]["rarewords"].min_count == 2
     best = make_ensemble("best", unlabeled_weight=0.7, vertical=2)
     members = dict(best.student.estimators)
