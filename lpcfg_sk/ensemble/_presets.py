@@ -43,12 +43,11 @@ def make_ensemble(
     Parameters
     ----------
     preset : {"fast", "accurate", "best"}, default="accurate"
-        - "fast": eight EM grammars of 8 states from different starts in one
-          binarisation, which share one coarse chart;
-        - "accurate": four binarisations (right-branching without and with a memory of
-          one sibling, left-branching, head-outward), each with a spectral grammar of
-          16 states, one of 16 states by the pivot learner and four iterations of EM,
-          and one of 8 states by EM from a random start;
+        - "fast": two binarisations (right- and left-branching, with a memory of one
+          sibling), each with a grammar of 16 states by the pivot learner and four
+          iterations of EM, and one of 8 states by EM from a random start;
+        - "accurate": two more binarisations (right-branching without memory,
+          head-outward), and in each a spectral grammar of 16 states, too;
         - "best": for trees with raw sentences. As "accurate", which is its teacher,
           with 24 states in place of 16 for the pivot learner.
     unlabeled_weight : float, default=0.5
@@ -64,7 +63,7 @@ def make_ensemble(
     **preprocessing
         Parameters of the preprocessing, see :func:`make_parser`. One with the name of
         a step before it (``inside__min_count=2``) goes to the members that have the
-        step. Except with "fast", ``min_count`` is that of several steps, so write
+        step. ``min_count`` is that of several steps, so write
         ``rarewords__min_count``, ``inside__min_count`` or ``outside__min_count``.
 
     Returns
@@ -88,12 +87,13 @@ def make_ensemble(
     options = {"bracket_penalty": bracket_penalty, "n_jobs": n_jobs}
     student = None
     if preset == "fast":
-        members = _em_members(_seeds(random_state, 8))
+        seeds = _seeds(random_state, 2)
+        members = _members(("right1", "left1"), seeds, 16, spectral=False)
     elif preset in ("accurate", "best"):
         seeds = _seeds(random_state, len(_BINARISATIONS))
-        members = _mixed_members(seeds, 16)
+        members = _members(_BINARISATIONS, seeds, 16)
         if preset == "best":
-            parsers = _parsers(_mixed_members(seeds, 24), preprocessing)
+            parsers = _parsers(_members(_BINARISATIONS, seeds, 24), preprocessing)
             student = VotingParser(parsers, **options)
     else:
         raise ValueError(f"preset is 'fast', 'accurate' or 'best', got {preset!r}")
@@ -105,23 +105,19 @@ def make_ensemble(
     )
 
 
-def _em_members(seeds):
-    """List names, learners and binarisations of members by EM."""
-    return [
-        (f"em{i}", EMLPCFG(8, random_state=seed, **_EM), _BINARISATIONS["right1"])
-        for i, seed in enumerate(seeds)
-    ]
-
-
-def _mixed_members(seeds, m):
-    """List names, learners and binarisations of spectral, pivot and EM members."""
+def _members(binarisations, seeds, m, *, spectral=True):
+    """List names, learners and binarisations; `m` is for the pivot learner."""
     members = []
-    for seed, (name, settings) in zip(seeds, _BINARISATIONS.items(), strict=True):
-        spectral = SpectralLPCFG(16, random_state=seed)
-        pivot = EMLPCFG(m, init=PivotLPCFG(m), random_state=seed, **_PIVOT_EM)
-        members.append((f"{name}-spectral", spectral, settings))
-        members.append((f"{name}-pivot", pivot, settings))
-        members.append((f"{name}-em", EMLPCFG(8, random_state=seed, **_EM), settings))
+    for seed, name in zip(seeds, binarisations, strict=True):
+        learners = {
+            "spectral": SpectralLPCFG(16, random_state=seed),
+            "pivot": EMLPCFG(m, init=PivotLPCFG(m), random_state=seed, **_PIVOT_EM),
+            "em": EMLPCFG(8, random_state=seed, **_EM),
+        }
+        if not spectral:
+            del learners["spectral"]
+        for kind, learner in learners.items():
+            members.append((f"{name}-{kind}", learner, _BINARISATIONS[name]))
     return members
 
 

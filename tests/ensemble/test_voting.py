@@ -180,10 +180,10 @@ def test_unknown_words_and_one_word(voting):
 
 
 def test_presets():
-    accurate, fast = make_ensemble(), make_ensemble("fast", min_count=2)
+    accurate, fast = make_ensemble(), make_ensemble("fast", rarewords__min_count=2)
     assert len(accurate.teacher.estimators) == 12
-    assert len(fast.teacher.estimators) == 8
-    assert dict(fast.teacher.estimators)["em3"]["rarewords"].min_count == 2
+    assert len(fast.teacher.estimators) == 4
+    assert dict(fast.teacher.estimators)["left1-em"]["rarewords"].min_count == 2
     best = make_ensemble("best", unlabeled_weight=0.7, vertical=2)
     members = dict(best.student.estimators)
     assert members["left1-pivot"]["learner"].init.m == 24
@@ -199,8 +199,8 @@ def test_parameters_of_a_step_go_to_the_members_that_have_it():
     assert members["left1-spectral"]["inside"].min_count == 2
     assert members["left1-spectral"]["outside"].min_count == 1
     assert members["left1-pivot"]["binarize"].vertical == 2
-    with pytest.raises(TypeError, match="'inside__min_count' is no parameter"):
-        make_ensemble("fast", inside__min_count=2)
+    with pytest.raises(TypeError, match="'inside__counts' is no parameter"):
+        make_ensemble("fast", inside__counts=2)
     with pytest.raises(TypeError, match="rarewords__min_count, inside__min_count"):
         make_ensemble(min_count=2)
 
