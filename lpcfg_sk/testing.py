@@ -1,4 +1,4 @@
-"""Common checks of estimators over trees, after those of scikit-learn.
+"""Common checks of estimators over trees, modelled on those of scikit-learn.
 
 ``sklearn.utils.estimator_checks`` shrinks to a single check for estimators that do
 not take arrays. :func:`tree_checks` yields those of its checks that need no data,
@@ -26,8 +26,8 @@ from lpcfg_sk.treebank import Treebank, concatenate
 
 __all__ = ["tree_checks"]
 
-# Checks of scikit-learn that look at the estimator alone. Newer names that an older
-# scikit-learn lacks are left out there.
+# Checks of scikit-learn that need only the estimator. Those that an older scikit-learn
+# does not have are skipped there.
 _SKLEARN_CHECKS = (
     "check_estimator_cloneable",
     "check_estimator_tags_renamed",
@@ -321,7 +321,7 @@ def check_pipeline_and_search(estimator, X):
     assert search.best_index_ == 0
 
 
-# Checks in the order of their definition, without functions of scikit-learn.
+# The checks of this module, in the order of their definition.
 _TREE_CHECKS = [
     value
     for name, value in list(globals().items())

@@ -55,8 +55,8 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
         size. None leaves the features as they are.
     smoothing : float, default=10.0
         Strength C of the interpolation of a rule's third moments with products of
-        its lower moments (see Notes), in units of √count. Larger `m` bears more:
-        20 from 16 states on. None turns it off.
+        its lower moments (see Notes), in units of √count. Larger `m` needs more
+        smoothing: 20 for 16 states or more. None turns it off.
     lexical_smoothing : float, default=5.0
         Strength of the interpolation of the vector of a lexical rule with the mean
         vector of its pre-terminal, in the same units. None turns it off.
@@ -152,7 +152,7 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
     -----
     The algorithm is that of figures 7 and 8 of [1]_, over all nodes. With
     ``scaling=None, smoothing=None, lexical_smoothing=None, lexicon_alpha=0`` it is
-    that literally. With n the count of a rule and λ = √n / (C + √n), smoothing
+    exactly that. With n the count of a rule and λ = √n / (C + √n), smoothing
     replaces the mean E of z⊗y⊗y' over its nodes by
 
     .. math:: λE + (1-λ)(λK_2 + (1-λ)(λL_{rule} + (1-λ)L_{nonterminal}))
@@ -374,7 +374,7 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
         seed = None
         if self.svd_solver == "randomized":
             seed = random_state.randint(np.iinfo(np.int32).max)
-        # Temporary files have other names in the next fit, which would find nothing.
+        # The cache would never hit: temporary files have new names in each fit.
         memory = check_memory(self.memory if nodes.folder is None else None)
         return memory.cache(decompose, ignore=["n_jobs"])(
             nodes,
