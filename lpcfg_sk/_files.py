@@ -181,8 +181,7 @@ def mark_as_used(descriptor):
     descriptor : int
         Descriptor of the file.
     """
-    # Where the file system has no locks, `remove_abandoned` cannot lock either, and
-    # removes nothing.
+    # Without locks `remove_abandoned` removes nothing.
     if fcntl is not None:
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -202,12 +202,12 @@ class Tree:
         return list(zip(self._span(), tags, strict=True))
 
     def subtrees(self, filter=None):
-        """Yield this tree and all that are below it, each before those below it.
+        """Yield this tree and all its subtrees, parents before children.
 
         Parameters
         ----------
         filter : callable, default=None
-            Which of them, ``filter(tree) -> bool``; all where None.
+            Which subtrees to yield, ``filter(tree) -> bool``; all where None.
 
         Yields
         ------
