@@ -151,7 +151,7 @@ class CFGParserMixin(TreebankInputMixin):
         known = self._known_rows(X)
         parser = self._parser()
         if parser.grammar.arrays.n_states.max(initial=1) > 1:
-            # The best trees of a grammar with states would be those of its posterior.
+            # With states, trees would be ranked by posteriors of rules instead.
             theta = self._probabilities()
             parser = self._make_parser(
                 encoded_lpcfg(self.grammar_, theta, literals=True)
@@ -397,7 +397,7 @@ class CFGParserMixin(TreebankInputMixin):
 
     @property
     def _binarized(self):
-        """Whether predicted trees are restored; files of old models do not say."""
+        """Whether predicted trees are restored; old model files do not say."""
         return getattr(self, "binarized_", False)
 
     def _parser(self):
