@@ -20,7 +20,7 @@ def make_argument_parser():
     -------
     parser : ArgumentParser
         Its result holds ``command``, the name of a function, and ``module``, where
-        that function is, beside the arguments of the command.
+        that function is, along with the arguments of the command.
     """
     parser = _ArgumentParser(
         prog="lpcfg-sk",
@@ -44,7 +44,7 @@ def make_argument_parser():
 
 
 class _ArgumentParser(argparse.ArgumentParser):
-    """Takes options between the other arguments, and says what is wrong in one line."""
+    """Allows options between other arguments, and reports errors in one line."""
 
     _intermixed = False
 
@@ -52,7 +52,7 @@ class _ArgumentParser(argparse.ArgumentParser):
         """Parse arguments, see argparse."""
         if self._intermixed or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
-        # `parse MODEL --tokenize FILE`: argparse alone takes MODEL for all there is.
+        # In `parse MODEL --tokenize FILE`, argparse would reject FILE.
         self._intermixed = True
         try:
             namespace, unknown = self.parse_known_intermixed_args(args, namespace)
@@ -362,7 +362,7 @@ def _n_jobs(text):
 
 
 def _output_file(text):
-    """Path of a file in a folder that exists, so that no long work is lost."""
+    """Path of a file in an existing folder, so that no results are lost at the end."""
     if os.path.isdir(text):
         raise argparse.ArgumentTypeError(
             f"{text!r} is a folder; expected the name of a file"
@@ -370,7 +370,7 @@ def _output_file(text):
     folder = os.path.dirname(text) or "."
     if not os.path.isdir(folder):
         raise argparse.ArgumentTypeError(f"there is no folder {folder!r}")
-    # The file is written beside its place first.
+    # The file is first written to a temporary file in the same folder.
     for path in (text, folder):
         if os.path.exists(path) and not os.access(path, os.W_OK):
             raise argparse.ArgumentTypeError(f"{path!r} cannot be written to")

@@ -80,8 +80,8 @@ def cfg_best_tree(words, tables, weights, chains, bonus, chart):
     bonus : float64 array of shape (n * (n + 1) // 2, N) or (0, 0)
         Score of a constituent A over a span, numbered by `span_index`.
     chart : BestChart
-        Written to; without a derivation, a chain or a rule before. The caller makes it:
-        arrays of a kernel in which memory runs out are never freed.
+        Written to; on entry it holds no derivation, chain or rule. The caller allocates
+        it, because arrays of a kernel that runs out of memory are never freed.
 
     Returns
     -------

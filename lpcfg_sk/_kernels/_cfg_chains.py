@@ -9,7 +9,7 @@ from lpcfg_sk._kernels._shared import HELPER
 
 
 class UnaryChains(NamedTuple):
-    """Which chains of unary rules there are.
+    """The chains of unary rules of a grammar.
 
     Nonterminals that reach each other by unary rules are one component; without cycles
     of unary rules each nonterminal is a component of its own.
