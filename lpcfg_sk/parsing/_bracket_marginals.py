@@ -51,7 +51,7 @@ class BracketTable(NamedTuple):
         labels : sequence of str
             Nonterminals.
         binarized : bool
-            Whether a :class:`TreeBinarizer` made them; otherwise they are original labels.
+            Whether a :class:`TreeBinarizer` made them; if not, they are the originals.
 
         Returns
         -------
