@@ -354,7 +354,7 @@ class _Ballot:
         return self._mean(sorted(parts, key=lambda part: part[0])), left_out
 
     def widen(self, row):
-        """Let a row's words be open-class words, too; return whether that is possible."""
+        """Let a row's words be open-class words, too; return whether they can be."""
         charts = [one for _, group_charts in self.groups for one in group_charts]
         return any([one.widen(row) for one in charts])
 
