@@ -79,7 +79,7 @@ _UNREADABLE = (
 def written_in_one_step(path):
     """Open a file that takes its place only when it is complete.
 
-    The file is written beside its place, flushed to the disk, and moved there in one
+    A temporary file in the same folder is written, flushed to disk, and renamed in one
     step. After an error or an interruption the old file, if any, is unchanged, and
     nothing else is left behind. The new file has the permissions of the old one, and
     its owner where the system allows that; a symbolic link stays one, and the file
@@ -301,9 +301,9 @@ def checked_csr(data, indices, indptr, shape):
 def save_arrays(path, kind, version, meta, arrays):
     """Write named arrays and plain data to one file.
 
-    The file is a ``.npz`` archive with a JSON header. It is written beside its
-    place, flushed to the disk, and moved there in one step, so an interrupted
-    write never leaves half a file.
+    The file is a ``.npz`` archive with a JSON header. A temporary file is written,
+    flushed to disk, and renamed in one step, so an interrupted write never leaves
+    half a file.
 
     Parameters
     ----------

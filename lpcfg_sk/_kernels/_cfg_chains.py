@@ -110,7 +110,7 @@ def add_rewarded_chains(base, weights, chains, bonus, score, bottom, leave):
                 a = chain_top[c]
                 v = best
                 x = a
-                # No chain is longer, unless scores are no logarithms of probabilities.
+                # No chain is longer, unless scores are not logarithms of probabilities.
                 for _ in range(len(base)):
                     if x == b or x < 0:
                         break

@@ -1,6 +1,6 @@
 """Inside values of strings under context-free rules of any length.
 
-Values of a span are divided by a power of two that is kept beside them, so long
+Values of a span are divided by a power of two that is stored with them, so long
 strings neither underflow nor lose a bit.
 """
 

@@ -149,7 +149,7 @@ def fill_leaves(forest, tokens, lexicon, vectors):
 def rescale_span(forest, span, vectors):
     """Bring the largest magnitude of a span's vectors into [1/2, 1).
 
-    Returns that magnitude, 0 where there is no vector but zero.
+    Returns that magnitude, 0 where all vectors are zero.
     """
     begin = vectors.offset[forest.item_offset[span]]
     end = vectors.offset[forest.item_offset[span + 1]]

@@ -13,7 +13,7 @@ from lpcfg_sk._kernels._shared import HELPER, KERNEL, REASSOC, rescale
 
 #: Values of the largest matrix of a batch, which should fit in the second-level cache.
 _SLAB = 16384
-#: Largest number of nodes that are computed at once.
+#: Largest number of nodes that are computed together.
 _NODES = 64
 
 
@@ -382,7 +382,7 @@ def _scale_rows(layout, totals, values):
 
 @njit(**KERNEL)
 def _smooth_rules(layout, totals, smoothing, pooling, rare, counts):
-    """Smooth and divide the counts; arguments as of :func:`normalize_rules`."""
+    """Smooth and divide the counts; arguments as in :func:`normalize_rules`."""
     shapes, rule_offset = layout.shapes, layout.rule_offset
     state_offset, rule_parent = layout.state_offset, layout.rule_parent
     before = np.zeros(len(totals))

@@ -120,7 +120,7 @@ class CPCompressor(BaseAutomatonCompressor):
 
     The tensor of rule weights is approximated by a sum of `rank` nonnegative
     rank-one terms under Kullback-Leibler divergence, by multiplicative updates; the
-    other weights stay as they are [1]_. It is the baseline of [2]_.
+    other weights do not change [1]_. It is the baseline of [2]_.
 
     Parameters
     ----------

@@ -339,7 +339,7 @@ class RecentResults:
     Parameters
     ----------
     max_bytes : int
-        While results take more, the one used least recently is dropped.
+        Largest total size; the results used least recently are dropped first.
     """
 
     def __init__(self, max_bytes):

@@ -256,7 +256,7 @@ def _closed_span(rows, step):
             return _Span(basis, np.zeros(0, dtype=np.int64), np.zeros((n, 0)))
         if len(rows) == 0:
             return _Span(basis, *_interpolation(basis / scale, scale))
-        # Earlier vectors are not changed, or rounding errors would grow at each step.
+        # Earlier vectors are not changed: they have the smallest rounding errors.
         basis = np.concatenate([basis, _unit_rows(rows * scale)])
         rows = np.concatenate(step(basis))
 

@@ -157,7 +157,7 @@ def spectral_sample_size(
 ):
     r"""Samples after which the learnt distribution is close to the true one.
 
-    Theorem 8: with so many samples, with probability at least 1 − δ, the sum of
+    Theorem 8: with this many samples, with probability at least 1 − δ, the sum of
     ``|p̂(t) − p(t)|`` over all trees with N binary rules is at most ε, for every root
     nonterminal.
 

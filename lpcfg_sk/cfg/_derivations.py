@@ -21,7 +21,7 @@ from lpcfg_sk.treebank import Treebank, over_chunks
 # ordinary length.
 _CHUNK_WORK = 200_000.0
 
-# Bytes of a chart, as of all parsers.
+# Most bytes of a chart, the default of all parsers.
 _MAX_MEMORY = 2**31
 
 

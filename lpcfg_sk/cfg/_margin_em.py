@@ -97,7 +97,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         out when sentences are parsed. None (or 0) for full charts.
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take. A sentence that needs more
-        is answered as `on_failure` says; :meth:`fit` and methods that return
+        is handled by `on_failure`; :meth:`fit` and methods that return
         probabilities raise :class:`~lpcfg_sk.exceptions.ChartMemoryError` before the
         chart is allocated.
     on_failure : {"flat", "raise", "skip"}, default="flat"

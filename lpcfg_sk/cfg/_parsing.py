@@ -166,7 +166,7 @@ class CFGParserMixin(TreebankInputMixin):
         return parses
 
     def _known_rows(self, X):
-        """Rows whose words the grammar knows, for which charts need no guesses."""
+        """Rows without unknown words, for which charts would guess tags."""
         unknown = np.flatnonzero(encode(self.grammar_, X) < 0)
         rows = np.searchsorted(X.token_offsets, unknown, side="right") - 1
         return np.setdiff1d(np.flatnonzero(X.lengths > 0), rows)

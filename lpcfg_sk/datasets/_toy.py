@@ -64,7 +64,7 @@ def load_toy(n=3000, *, subset="all", return_grammar=False):
     visible in them: subjects agree with verbs and relative clauses with nouns,
     verbs choose their complements, prepositional phrases attach by preposition,
     definiteness and the classes of verbs and nouns, adverbials of time agree with
-    the tense of their verb, and what is coordinated is of one class.
+    the tense of their verb, and conjuncts are of one class.
 
     Parameters
     ----------

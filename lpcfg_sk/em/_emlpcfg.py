@@ -67,7 +67,7 @@ class EMLPCFG(BaseLPCFG):
         Where to start. "perturb": relative frequencies of rules, divided evenly over
         the states and multiplied by random numbers. A learner (fitted or not) of
         a probabilistic grammar, such as :class:`PivotLPCFG`: its grammar, mixed
-        with 3% of uniform; `m` is then the learner's own.
+        with 3% of evenly divided frequencies; `m` is then the learner's own.
     max_iter : int, default=100
         Most iterations of a run.
     tol : float or None, default=0.05

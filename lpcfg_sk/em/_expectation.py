@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 #: A chunk has at least this many nodes per rule, and at least one node per this many
-#: parameters. Its counts are as large as the parameters, so adding them up would
-#: otherwise take longer than computing them.
+#: parameters. Its counts are as large as the parameters, so adding them up for smaller
+#: chunks would take too long compared with computing them.
 _NODES_PER_RULE = 32
 _PARAMETERS_PER_NODE = 300
 #: Most arrays of counts to keep for reuse; other processes send new ones each time.

@@ -21,7 +21,8 @@ __all__ = [
 
 #: Largest factor by which the perturbation changes a parameter, up or down.
 _NOISE = 3.0
-#: Share of the uniform distribution in the mix when EM starts from another model.
+#: Share of relative frequencies, divided evenly over the states, in the mix when EM
+#: starts from another model.
 _UNIFORM = 0.03
 #: Occurrences of a nonterminal that a latent state needs.
 _COUNT_PER_STATE = 10
@@ -126,7 +127,7 @@ def n_supported_states(m, rules):
     Parameters
     ----------
     m : int, mapping of str to int, or callable
-        What the user asks for.
+        The user's parameter.
     rules : RuleCounts
         The rules and their counts.
 
@@ -178,7 +179,7 @@ def _even_counts(rules, layout):
 
 
 def from_grammar(rules, layout, grammar):
-    """Take the parameters of a grammar, mixed with the uniform distribution.
+    """Take the parameters of a grammar, mixed with some of the treebank's frequencies.
 
     Zeros stay zeros in EM; the mix gives each rule of the trees a positive probability.
 

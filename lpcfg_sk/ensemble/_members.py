@@ -160,7 +160,7 @@ class Electorate:
         )
 
     def is_of(self, estimators):
-        """Whether it was made of these members, as they are fitted now."""
+        """Whether it was made from the current fits of these members."""
         parts = _parts(estimators)
         return len(parts) == len(self._made_of) and all(
             map(operator.is_, parts, self._made_of)

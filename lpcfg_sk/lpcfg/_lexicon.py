@@ -82,7 +82,7 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     A class without tokens of its own has the weight (n(s) + 1) / (n + 1), with n the
     number of all words, that is at most one token. The unknown word has the
     distribution of the class of all words and the weight of one token. Without
-    :class:`RareWords` words stay as they are.
+    :class:`RareWords` words are not smoothed.
 
     Examples
     --------

@@ -43,8 +43,8 @@ ROOT_LABELS = ("TOP", "ROOT", "S1", "VROOT", "")
 class ParsevalParameters:
     """What EVALB reads from a parameter file, and which roots do not count.
 
-    Without arguments nothing is deleted and labels are compared as they are, as
-    when EVALB runs without a parameter file: the root counts, too.
+    Without arguments nothing is deleted and labels must be equal, as when EVALB runs
+    without a parameter file: the root counts, too.
 
     Parameters
     ----------

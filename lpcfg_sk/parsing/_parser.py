@@ -1,4 +1,4 @@
-"""The parser that users meet: a pipeline over raw sentences and trees."""
+"""The parser for users: a pipeline over raw sentences and trees."""
 
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline

@@ -302,7 +302,7 @@ def pivot_decomposition(
         could raise the mean log likelihood by no more than this.
     max_iter : int, default=2000
         Largest number of EM iterations of the permutation step; a
-        :class:`~lpcfg_sk.exceptions.ConvergenceWarning` tells if they were too few. 0
+        :class:`~lpcfg_sk.exceptions.ConvergenceWarning` says if they were too few. 0
         returns the least-squares solution without iterations and without a warning.
     projection : CCA, default=None
         Result of :func:`cca` on the same Q with at least m directions, to share one

@@ -52,7 +52,7 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
     scaling : float, default=5.0
         Feature i is multiplied by √(M / (count_i + scaling)) before the singular
         value decomposition, which brings rare and frequent features to the same
-        size. None leaves the features as they are.
+        size. None does not scale the features.
     smoothing : float, default=10.0
         Strength C of the interpolation of a rule's third moments with products of
         its lower moments (see Notes), in units of √count. Larger `m` needs more
@@ -426,7 +426,7 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
     def _check_features(self, block, side):
         expected = getattr(self, f"n_{side}_features_", None)
         if expected is None:
-            # A model from a file of an earlier version knows the columns it uses.
+            # Files of earlier versions store only the columns that a model uses.
             used = [getattr(p, side)[-1:].tolist() for p in self.projections_.values()]
             expected = max(
                 [block.shape[1], *(1 + last for [last] in filter(len, used))]

@@ -215,7 +215,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
             head,
             len(treebank.labels),
             _DIRECTIONS[self.direction],
-            # No tree has so many siblings or ancestors to remember.
+            # Larger than any number of siblings or ancestors to remember.
             -1 if self.horizontal is None else min(self.horizontal, 2**31),
             min(self.vertical, 2**31),
             _MAX_PIECES,

@@ -266,7 +266,7 @@ def with_known_marks(treebank, seen, known):
     treebank : Treebank
         Any sentences.
     seen : container of str
-        Tokens of the training data, which stay as they are.
+        Tokens of the training data, which are not replaced.
     known : container of str
         Tokens that may be taken instead.
 

@@ -35,7 +35,7 @@ _N_TAGS = 3
 class RareWords(TreebankTransformerMixin, BaseEstimator):
     """Classes of words by their spelling, for rare and unknown words.
 
-    Only the words that models see are changed; the tokens stay as they are.
+    Only the words that models see are changed; the tokens are kept.
 
     Parameters
     ----------
