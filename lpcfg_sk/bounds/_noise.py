@@ -90,7 +90,7 @@ def log_ratio_distance(grammar, p, g, h):
     used = np.diag(moments) > 0
     with np.errstate(divide="ignore"):
         g, h = (np.log(np.asarray(x, dtype=float)[used]) for x in (g, h))
-    # Both forbid the rule: the ratio is that of the other rules.
+    # A rule that both forbid does not count.
     d = np.subtract(g, h, out=np.zeros_like(g), where=g != h)
     if np.isinf(d).any():
         return math.inf

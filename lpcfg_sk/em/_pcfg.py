@@ -44,7 +44,7 @@ default="auto"
         chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
         it without a tree.
     n_jobs : int, default=None
-        Number of threads. Does not change a bit of the result.
+        Number of threads. The result does not depend on it.
     verbose : int, default=0
         How much to report during long computations.
 

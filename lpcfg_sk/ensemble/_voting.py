@@ -65,7 +65,7 @@ class VotingParser(ParserMixin, _BaseComposition):
         tree. Members whose chart does not fit do not vote; with "raise" this is an
         error, too.
     n_jobs : int, default=None
-        Number of threads. Does not change a bit of the result.
+        Number of threads. The result does not depend on it.
 
     Attributes
     ----------

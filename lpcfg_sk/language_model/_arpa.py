@@ -120,7 +120,7 @@ def read_arpa(path, *, unk_token="<unk>", score_unk=False):
     model._name_outcomes([*special, *(w for w in words if w not in left_out)])
     place = {**model._index, unknown: UNK}
     if sentence:
-        # As in a history of the model.
+        # The id of the start symbol in histories of the model.
         place[_START] = len(model._index)
     number = np.array([place[word] for word in words], dtype=np.int64)
     orders = [(number[grams], proba, backoff) for grams, proba, backoff in orders]

@@ -34,7 +34,7 @@ class Parser(Pipeline):
     memory : str or joblib.Memory, default=None
         Cache of the fitted preprocessing steps.
     verbose : bool, default=False
-        Whether to say how long each step takes.
+        Whether to report how long each step takes.
 
     Attributes
     ----------

@@ -110,7 +110,7 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
         it without a tree.
     n_jobs : int, default=None
-        Number of threads.  Does not change a bit of the result.
+        Number of threads. The result does not depend on it.
     verbose : int, default=0
         Whether to report the two steps (on standard error).
 

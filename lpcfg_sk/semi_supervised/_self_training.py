@@ -70,8 +70,8 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
         are left out. The sum is over the brackets of the tree, without tags, and P is
         from the teacher's ``span_marginals``. This doubles the time of parsing.
     n_jobs : int, default=None
-        Number of threads of teachers and students whose own `n_jobs` is None. Does
-        not change a bit of the result.
+        Number of threads of teachers and students whose own `n_jobs` is None. The
+        result does not depend on it.
     verbose : int, default=0
         Whether to report progress on standard error.
 

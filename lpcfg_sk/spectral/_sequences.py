@@ -61,7 +61,7 @@ def tagged_sequences_to_treebank(sentences):
     lengths = np.array(lengths, dtype=np.int64)
     token_offsets = offsets(lengths)
     tag = np.array(tag, dtype=np.int64)
-    # In preorder: chain node and tag of each position, the last tag alone.
+    # Each position has a chain node and a tag, in preorder; the last has only a tag.
     position = np.arange(len(tag)) - np.repeat(token_offsets[:-1], lengths)
     length = np.repeat(lengths, lengths)
     last = position == length - 1
