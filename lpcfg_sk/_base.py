@@ -164,7 +164,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         :class:`ParseError` or :class:`ChartMemoryError` (without trying coarser
         charts), or leave it without a tree.
     n_jobs : int, default=None
-        Number of threads. Does not change a bit of the result.
+        Number of threads. The result does not depend on it.
     verbose : int, default=0
         How much to report during long computations.
 

@@ -47,7 +47,7 @@ _HEADER = "header"
 _FORMAT = "lpcfg_sk"
 _SUFFIX = ".npy"
 
-#: What zipfile, zlib and numpy raise for files that are not what they should be.
+#: Errors that zipfile, zlib and numpy raise for damaged files.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -64,7 +64,7 @@ _DAMAGE = (
     SyntaxError,
 )
 
-#: What a header raises that is not one of this library.
+#: Errors of reading a header that this library did not write.
 _UNREADABLE = (
     KeyError,
     ValueError,
@@ -79,8 +79,8 @@ _UNREADABLE = (
 def written_in_one_step(path):
     """Open a file that takes its place only when it is complete.
 
-    The file is written beside its place, flushed to the disk, and moved there in one
-    step. After an error or an interruption the old file, if any, is as it was, and
+    A temporary file in the same folder is written, flushed to disk, and renamed in one
+    step. After an error or an interruption the old file, if any, is unchanged, and
     nothing else is left behind. The new file has the permissions of the old one, and
     its owner where the system allows that; a symbolic link stays one, and the file
     that it names is replaced.
@@ -88,7 +88,7 @@ def written_in_one_step(path):
     Parameters
     ----------
     path : str or path-like
-        Where to write. A device or a pipe is written to as it is.
+        Where to write. A device or a pipe is written to directly.
 
     Yields
     ------
@@ -110,8 +110,8 @@ def written_in_one_step(path):
     except FileNotFoundError:
         old = None
     if old is not None and not stat.S_ISREG(old.st_mode):
-        # There is nothing to replace: a directory raises here. Writers of archives ask
-        # where they are, which devices and pipes cannot say.
+        # Devices and pipes cannot be replaced; a directory raises here. Writers of
+        # archives ask for the position in the file, which devices and pipes lack.
         with open(path, "wb") as file:
             content = io.BytesIO()
             yield content
@@ -124,7 +124,7 @@ def written_in_one_step(path):
     remove_abandoned(folder, prefix)
     draft = os.path.join(folder, f"{prefix}{secrets.token_hex(4)}.tmp")
     try:
-        # What only its owner could read is at no moment open to others.
+        # A private file must not be readable by others even while it is written.
         with (
             clear_error_of_full_disk(path, "the old file, if any, is as it was"),
             open(draft, "xb", opener=_opener(0o666 if old is None else 0o600)) as file,
@@ -151,7 +151,7 @@ def clear_error_of_full_disk(path, advice):
     path : str
         What is written.
     advice : str
-        What to say beside that there is no room.
+        Advice to add to the message.
     """
     try:
         yield
@@ -163,10 +163,10 @@ def clear_error_of_full_disk(path, advice):
 
 
 def temporary_prefix():
-    """Return how names of temporary files and folders of this machine begin.
+    """Return the prefix of temporary files and folders of this machine.
 
-    Machines that share a disk need not see each other's locks, so each of them cleans
-    up only what is its own.
+    Machines that share a disk may not see each other's locks, so each of them removes
+    only its own files.
     """
     return f"{zlib.crc32(platform.node().encode()):08x}-"
 
@@ -174,14 +174,14 @@ def temporary_prefix():
 def mark_as_used(descriptor):
     """Lock an open file or folder, so that `remove_abandoned` leaves it alone.
 
-    The system ends the lock with the process, however that dies.
+    The system releases the lock when the process ends, even if it is killed.
 
     Parameters
     ----------
     descriptor : int
         Descriptor of the file.
     """
-    # A file system without locks has none for `remove_abandoned` either.
+    # Without locks `remove_abandoned` removes nothing.
     if fcntl is not None:
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -241,7 +241,7 @@ def _take_over(path, old):
 
 
 def checked_csr(data, indices, indptr, shape):
-    """Make a sparse matrix of arrays that may come from anywhere.
+    """Make a sparse matrix of arrays that cannot be trusted.
 
     scipy's own check leaves out the offsets of a matrix that claims to be empty.
 
@@ -301,16 +301,16 @@ def checked_csr(data, indices, indptr, shape):
 def save_arrays(path, kind, version, meta, arrays):
     """Write named arrays and plain data to one file.
 
-    The file is a ``.npz`` archive with a JSON header. It is written beside its
-    place, flushed to the disk, and moved there in one step, so an interrupted
-    write never leaves half a file.
+    The file is a ``.npz`` archive with a JSON header. A temporary file is written,
+    flushed to disk, and renamed in one step, so an interrupted write never leaves
+    half a file.
 
     Parameters
     ----------
     path : str or path-like
-        Where to write; taken as it is, no suffix is added.
+        Where to write; no suffix is added.
     kind : str
-        What the file holds, e.g. ``"LPCFG"``; `load_arrays` asks for it.
+        What the file holds, e.g. ``"LPCFG"``; `load_arrays` checks it.
     version : int
         Version of the layout of this kind.
     meta : dict
@@ -364,8 +364,8 @@ def load_arrays(path, kind, version):
 
     Notes
     -----
-    The content is not trusted: no objects are made, compressed archives are refused,
-    and no header makes it allocate more than the size of the file.
+    The content is not trusted: no Python objects are created, compressed archives are
+    refused, and no header can cause more memory to be allocated than the file's size.
     """
     path = os.fspath(path)
     with open(path, "rb") as file:
@@ -411,8 +411,8 @@ def _read_archive(file):
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
-        # What this library writes is not compressed. Then nothing can unfold to more
-        # than the file holds, unless members share their bytes.
+        # This library does not compress. Members that are not compressed cannot be
+        # larger than the file in all, unless they share bytes.
         if any(m.compress_type != zipfile.ZIP_STORED for m in members):
             raise ValueError("an array is compressed")
         if sum(m.file_size for m in members) > size:
@@ -426,7 +426,7 @@ def _read_archive(file):
 
 
 def _read_array(content):
-    """Array of a ``.npy`` file, whose header is believed only as far as it fits."""
+    """Array of a ``.npy`` file, whose header must agree with the file's size."""
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
     if version != (1, 0):
@@ -442,9 +442,9 @@ def _read_array(content):
 
 
 class LeftOutMixin:
-    """Says of an attribute that a compact file left out how to keep it.
+    """Explains access to an attribute that a compact file left out.
 
-    A subclass lists in ``_left_out`` what no parse needs; see
+    A subclass lists in ``_left_out`` the attributes that parsing does not need; see
     :func:`lpcfg_sk.save`.
 
     Examples

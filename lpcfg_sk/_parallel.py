@@ -32,12 +32,12 @@ from lpcfg_sk.exceptions import WorkerLossError
 
 __all__ = ["CHUNK_WORK", "Resident", "Spool", "cut_by_work", "map_chunks"]
 
-#: Nodes (or units of like cost) in a chunk: long enough that starting a task is
-#: free, short enough that two cores share even a small treebank.
+#: Nodes (or units of similar cost) in a chunk: large enough that the cost of starting
+#: a task is negligible, small enough that two cores share even a small treebank.
 CHUNK_WORK = 20_000
 
-# How often chunks are sent to a cluster whose workers die, and how many seconds a task
-# may have lost its result before it counts as lost.
+# How often chunks are sent to a cluster whose workers die, and after how many seconds
+# without its result a task counts as lost.
 _ATTEMPTS = 4
 _PATIENCE = 10
 
@@ -131,17 +131,18 @@ class _Stored(NamedTuple):
 
 
 class Spool:
-    """Where one pass over a corpus leaves what later passes need.
+    """Store for values that one pass over a corpus leaves for later passes.
 
-    Values are kept in memory, or in temporary files that are removed at the end. What a
-    process that was killed has left is removed when the next spool is made.
+    Values are kept in memory, or in temporary files that are removed at the end. Files
+    of a process that was killed are removed when the next spool is made.
 
     Parameters
     ----------
     on_disk : bool
         Whether to use files, which workers must be able to see.
     folder : str, default=None
-        Where to make the folder of the files; the system's place where None.
+        Where to create the folder of the files; the system's temporary folder where
+        None.
 
     Examples
     --------
@@ -212,13 +213,13 @@ def map_chunks(func, chunks, *, n_jobs=None):
     ----------
     func : callable
         Called with the items of a chunk; releases the GIL in its kernels. It may run
-        in another process, so what it finds must be in what it returns. What it
-        refers to is sent once per call.
+        in another process, so it must return its results. Objects that it refers to
+        are sent once per call.
     chunks : iterable of tuple
         Arguments of each call; a :class:`Resident`, or what a :class:`Spool` keeps,
         is replaced by its value.
     n_jobs : int, default=None
-        As in joblib; None means 1 unless a ``joblib.parallel_config`` says more.
+        As in joblib; None means 1 unless a ``joblib.parallel_config`` sets it.
 
     Yields
     ------
@@ -245,7 +246,7 @@ def _map_chunks(func, chunks, n_jobs):
         for chunk in chunks
     ]
     if len(chunks) == 1:
-        # Nothing to share out: not worth a way to another process and back.
+        # A single chunk is not worth sending to another process.
         yield _run(func, *chunks[0])
         return
     # Joblib's pools of plain processes can only return everything at the end.
@@ -262,7 +263,7 @@ def _map_on_cluster(func, chunks, backend):
     need. Here such tasks are submitted again, with the data.
     """
     done = 0
-    # In a task of the cluster itself, makes room for the tasks that it waits for.
+    # If this runs in a task of the cluster, free its slot for the tasks it waits for.
     with backend.retrieval_context():
         for attempt in range(_ATTEMPTS):
             try:
@@ -285,7 +286,7 @@ def _map_on_cluster(func, chunks, backend):
 
 
 def _submit(func, chunks, client):
-    """Have all chunks computed; return the futures of the results."""
+    """Submit all chunks to the cluster; return the futures of the results."""
     try:
         func = Resident(func).on(client)
         chunks = [
@@ -302,7 +303,7 @@ def _submit(func, chunks, client):
 
 
 def _run_on_worker(config, func, *chunk):
-    # What a chunk spreads in turn goes to the same cluster.
+    # Nested calls within a chunk go to the same cluster.
     with config_context(**config), joblib.parallel_config(backend="dask"):
         return _run(func, *chunk)
 
@@ -342,9 +343,9 @@ def one_blas_thread():
 
 
 class _OneBlasThread:
-    """Limits that belong to the whole process, or to a thread of some BLAS libraries.
+    """Limits of threads, which some BLAS libraries keep per process, others per thread.
 
-    Each thread therefore sets them, and only the last one restores those of before.
+    Each thread therefore sets them, and only the last one to leave restores them.
     """
 
     _lock = Lock()

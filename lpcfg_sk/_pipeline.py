@@ -22,7 +22,7 @@ def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
         Cache of the fitted preprocessing steps, see
         :class:`sklearn.pipeline.Pipeline`.
     verbose : bool, default=False
-        Whether the pipeline says how long each step takes.
+        Whether the pipeline reports how long each step takes.
     **preprocessing
         Parameters of the steps, by their own name where only one step has it
         (``horizontal=1, min_count=2``), or with the step's name before it

@@ -147,7 +147,7 @@ class NotStronglyConvergentError(ValueError):
 class WorkerLossError(RuntimeError):
     """Workers of a cluster died so often that the work was given up.
 
-    The estimator is as it was before.
+    The estimator is unchanged.
 
     Examples
     --------

@@ -20,7 +20,7 @@ Attributes, as in benepar:
 - ``span._.constituents``: the spans of all constituents inside, from the top;
 - ``span._.children``, ``span._.parent``: spans of the constituents below and above.
 
-A constituent is a node above the tags. White space is no part of any tree.
+A constituent is a node above the tags. White space is not part of any tree.
 """
 
 from lpcfg_sk.persistence import load, save
@@ -31,7 +31,7 @@ try:
     from spacy.tokens import Doc, Span
     from spacy.util import minibatch
 except ImportError:
-    # The module can be read without spaCy; there is nothing to register with.
+    # Without spaCy the module can be imported, but nothing is registered.
     Language = None
 
 #: Name of the component, and of its entry point in setup.cfg.
@@ -55,7 +55,7 @@ class ConstituencyComponent:
         return self._parse([doc])[0]
 
     def pipe(self, stream, *, batch_size=128):
-        """Parse the sentences of a stream of documents, a batch at a time."""
+        """Parse the sentences of a stream of documents in batches."""
         for docs in minibatch(stream, batch_size):
             yield from self._parse(list(docs))
 
@@ -101,8 +101,8 @@ def _words(span):
 def _nodes(span):
     """List the nodes inside the sentences of a span, from the top.
 
-    Each is the span, its labels from the top and its tree. A chain of unary rules is
-    one node; a tag has no labels.
+    Each node is a triple of its span, its labels from the top, and its tree. A chain
+    of unary rules is one node; a tag has no labels.
     """
     doc, nodes = span.doc, []
     for sentence, text in zip(doc.sents, doc._.parse_strings, strict=True):
@@ -166,7 +166,7 @@ def _children(span):
 
 
 def _whole(span):
-    """Leave out white space at both ends of a span."""
+    """Strip white space from both ends of a span."""
     words = _words(span)
     return span.doc[words[0].i : words[-1].i + 1] if words else span
 

@@ -1,4 +1,4 @@
-"""Common checks of estimators over trees, after those of scikit-learn.
+"""Common checks of estimators over trees, modelled on those of scikit-learn.
 
 ``sklearn.utils.estimator_checks`` shrinks to a single check for estimators that do
 not take arrays. :func:`tree_checks` yields those of its checks that need no data,
@@ -26,8 +26,8 @@ from lpcfg_sk.treebank import Treebank, concatenate
 
 __all__ = ["tree_checks"]
 
-# Checks of scikit-learn that look at the estimator alone. Newer names that an older
-# scikit-learn lacks are left out there.
+# Checks of scikit-learn that need only the estimator. Those that an older scikit-learn
+# does not have are skipped there.
 _SKLEARN_CHECKS = (
     "check_estimator_cloneable",
     "check_estimator_tags_renamed",
@@ -161,7 +161,7 @@ def check_not_fitted(estimator, X):
 
 
 def check_parameters_kept(estimator, X):
-    """Fit leaves the parameters and X as they are."""
+    """Fit does not change the parameters or X."""
     model = clone(estimator)
     params, data = copy.deepcopy(model.get_params()), joblib.hash(X)
     model.fit(X)
@@ -174,7 +174,7 @@ def check_parameters_kept(estimator, X):
 
 
 def check_methods_are_pure(estimator, X):
-    """Predicting, scoring and transforming leave the model and X as they are."""
+    """Predicting, scoring and transforming do not change the model or X."""
     model = _fitted(estimator, X)
     state, data = joblib.hash(model.__getstate__()), joblib.hash(X)
     for name in _methods(model):
@@ -235,7 +235,7 @@ def check_iterator_of_trees(estimator, X):
 
 
 def check_bad_input(estimator, X):
-    """Input that is not a treebank is refused with a message before a kernel runs."""
+    """Input that is not a treebank raises an error before a kernel runs."""
     model = _fitted(estimator, X)
     for bad in (np.zeros((3, 2)), 3, "(S (NP a))", None, X[:0]):
         methods = [getattr(model, name) for name in _methods(model)]
@@ -274,7 +274,7 @@ def check_sample_weight_is_repetition(estimator, X):
 
 
 def check_bad_sample_weight(estimator, X):
-    """Weights that make no sense are refused."""
+    """Invalid weights raise an error."""
     if not _takes_weights(estimator):
         return
     one = np.ones(len(X))
@@ -321,7 +321,7 @@ def check_pipeline_and_search(estimator, X):
     assert search.best_index_ == 0
 
 
-# Checks in the order of their definition, without functions of scikit-learn.
+# The checks of this module, in the order of their definition.
 _TREE_CHECKS = [
     value
     for name, value in list(globals().items())

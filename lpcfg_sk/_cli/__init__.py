@@ -1,7 +1,7 @@
 """The command line: ``lpcfg-sk`` and ``python -m lpcfg_sk``.
 
-Only the module of the chosen command is imported, so that help and errors of usage
-come at once.
+Only the module of the chosen command is imported, so that help and usage errors
+appear at once.
 """
 
 import contextlib
@@ -22,13 +22,13 @@ def main(argv=None):
     Parameters
     ----------
     argv : list of str, default=None
-        Arguments; those of the process where None.
+        Arguments; by default those of the process.
 
     Returns
     -------
     status : int
-        0, or 1 after an error of the input, 2 after one of the usage, 130 after an
-        interruption.
+        0 on success, 1 after an error in the input, 2 after a usage error, 130 after
+        an interruption.
     """
     _open_streams()
     try:
@@ -46,7 +46,7 @@ def main(argv=None):
         _complain("interrupted")
         return 130
     except BrokenPipeError:
-        # The reader of the pipe has seen enough.
+        # The reader closed the pipe early, as ``head`` does.
         _discard_output()
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
         _complain(error)
@@ -56,7 +56,7 @@ def main(argv=None):
 
 
 def _flush_or_discard():
-    """Write what is left, or nothing where the output cannot be written."""
+    """Flush the output; discard what cannot be written."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -64,13 +64,13 @@ def _flush_or_discard():
 
 
 def _discard_output():
-    """Keep Python from writing the rest, and failing again, when it exits."""
+    """Keep Python from failing again at exit, when it writes the rest."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_streams():
-    """Open what the caller closed, so that no file takes the place of a stream."""
+    """Open streams that the caller closed, or another file would get their number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             # Open until the process ends, as the stream itself would be.
@@ -84,9 +84,9 @@ def _show_warning(message, category, filename, lineno, file=None, line=None):
 
 def _complain(message):
     if isinstance(message, OSError) and message.filename and message.strerror:
-        # Without the number of the error.
+        # Leave out the number of the error.
         message = f"{message.filename}: {message.strerror}"
     text = " ".join(str(message).split())
-    # Where nobody listens there is nothing to say.
+    # Standard error may be closed, too.
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(f"lpcfg-sk: {text}\n")

@@ -20,7 +20,7 @@ def make_argument_parser():
     -------
     parser : ArgumentParser
         Its result holds ``command``, the name of a function, and ``module``, where
-        that function is, beside the arguments of the command.
+        that function is, along with the arguments of the command.
     """
     parser = _ArgumentParser(
         prog="lpcfg-sk",
@@ -44,7 +44,7 @@ def make_argument_parser():
 
 
 class _ArgumentParser(argparse.ArgumentParser):
-    """Takes options between the other arguments, and says what is wrong in one line."""
+    """Allows options between other arguments, and reports errors in one line."""
 
     _intermixed = False
 
@@ -52,7 +52,7 @@ class _ArgumentParser(argparse.ArgumentParser):
         """Parse arguments, see argparse."""
         if self._intermixed or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
-        # `parse MODEL --tokenize FILE`: argparse alone takes MODEL for all there is.
+        # In `parse MODEL --tokenize FILE`, argparse would reject FILE.
         self._intermixed = True
         try:
             namespace, unknown = self.parse_known_intermixed_args(args, namespace)
@@ -95,9 +95,9 @@ def _add_demo(parser):
 
 
 def _add_compile(parser):
-    """Compile all kernels, so that no later command waits: for images and clusters.
+    """Compile all kernels in advance, for container images and clusters.
 
-    They are stored where numba stores them, see NUMBA_CACHE_DIR.
+    numba stores them in its cache, whose folder NUMBA_CACHE_DIR can set.
     """
 
 
@@ -118,16 +118,16 @@ def _add_parse(parser):
     """Parse sentences, one per line, as they come in.
 
     Tokens are separated by white space; with --tags a token is word/TAG, and with
-    --tokenize raw text is split into tokens. Brackets in
-    words are taken as -LRB- and -RRB-, as treebanks write them. The answer to a line is
-    a line with its tree, and an empty line for an empty one. Of a file of trees the
-    sentences are parsed. A sentence too long for --max-length or --max-memory gets a
-    flat tree, a line that cannot be read an empty answer; both are counted.
+    --tokenize raw text is split into tokens. Brackets in words are read as -LRB- and
+    -RRB-, as in treebanks. Each line is answered by a line with its tree, an empty line
+    by an empty line. From a file of trees the sentences are parsed. A sentence too long
+    for --max-length or --max-memory gets a flat tree, and a line that cannot be read
+    gets an empty answer; both are counted.
 
-    With --kbest it is a line "score TAB tree" for each tree, with --marginals a line
-    "label TAB start TAB end TAB posterior" for each bracket; an empty line ends each
-    answer. Spans are 0-based and half-open: the bracket is over the tokens start to end
-    - 1. With --json the answer is one line with a JSON value, null for an empty line.
+    With --kbest the answer is a line "score TAB tree" for each tree, with --marginals a
+    line "label TAB start TAB end TAB posterior" for each bracket; an empty line ends
+    each answer. Spans are 0-based and half-open: the bracket covers the tokens start to
+    end - 1. With --json the answer is one line with a JSON value, null if it is empty.
     """
     add = parser.add_argument
     add("model", help="file that train wrote")
@@ -170,7 +170,8 @@ def _add_evaluate(parser):
 def _add_convert(parser):
     """Write trees in another format, one per line, or extract their sentences.
 
-    Traces, function tags and indices go, as in training, unless they are kept.
+    Traces, function tags and indices are removed, as in training, unless options keep
+    them.
     """
     add = parser.add_argument
     _add_treebank(parser)
@@ -199,8 +200,8 @@ def _add_minimize(parser):
     The automaton gives trees without labels the probabilities that the grammar gives
     them. It is dense, with n^3 weights for n states, whereas a grammar has weights for
     its rules only: the automaton is smaller only with few states (-n). Without -n all
-    states are kept that the probabilities need. The file of -o is for Python, where
-    WTA.load reads it; parse and inspect do not.
+    states that the probabilities need are kept. The file written by -o is for Python,
+    where WTA.load reads it; parse and inspect cannot.
     """
     add = parser.add_argument
     add("model", help="file that train wrote")
@@ -240,10 +241,10 @@ def _add_lm(parser):
     A line of text is a sentence of tokens with blanks between them. Models are in the
     ARPA format, which other toolkits read too; .gz is compressed.
 
-    train reads the text once, in memory for its distinct n-grams. score writes the
-    perplexities, with and without words that the model does not know, or with --tokens
-    a line "token TAB log10 probability" for each token, and an empty line after each
-    sentence.
+    train reads the text once and needs memory for its distinct n-grams only. score
+    writes the perplexities, with and without words that the model does not know, or
+    with --tokens a line "token TAB log10 probability" for each token, and an empty line
+    after each sentence.
     """
     commands = parser.add_subparsers(dest="lm_command", metavar="ACTION", required=True)
     train = commands.add_parser("train", help="train a model").add_argument
@@ -362,7 +363,7 @@ def _n_jobs(text):
 
 
 def _output_file(text):
-    """Path of a file in a folder that exists, so that no long work is lost."""
+    """Path of a file in an existing folder, so that no results are lost at the end."""
     if os.path.isdir(text):
         raise argparse.ArgumentTypeError(
             f"{text!r} is a folder; expected the name of a file"
@@ -370,7 +371,7 @@ def _output_file(text):
     folder = os.path.dirname(text) or "."
     if not os.path.isdir(folder):
         raise argparse.ArgumentTypeError(f"there is no folder {folder!r}")
-    # The file is written beside its place first.
+    # The file is first written to a temporary file in the same folder.
     for path in (text, folder):
         if os.path.exists(path) and not os.access(path, os.W_OK):
             raise argparse.ArgumentTypeError(f"{path!r} cannot be written to")

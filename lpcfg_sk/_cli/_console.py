@@ -31,7 +31,7 @@ def emit_table(table, *, as_json=False, index=True):
 
 
 def watched():
-    """Whether stderr is a terminal, which a person watches."""
+    """Whether stderr is a terminal."""
     return sys.stderr.isatty()
 
 
@@ -75,7 +75,7 @@ class Progress:
             sys.stderr.write("\r\033[K")
 
     def step(self, n=1):
-        """Count steps that are done."""
+        """Count finished steps."""
         self.done += n
         if not self.shown:
             return

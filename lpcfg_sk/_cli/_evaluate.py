@@ -38,7 +38,7 @@ def convert(arguments):
     if arguments.output is None:
         _write(treebank, arguments.to, sys.stdout)
     elif arguments.to in ("ptb", "export"):
-        # By its name, which decides whether the file is compressed.
+        # The file is passed by name, which decides whether it is compressed.
         write_treebank(treebank, arguments.output, format=arguments.to, escape=True)
     else:
         with written_in_one_step(arguments.output) as file:

@@ -88,7 +88,7 @@ def _load_single(path):
 
 
 def _check_work(whole, arguments):
-    """Refuse what would take hours, or more memory than there is."""
+    """Reject work that would take hours, or more memory than allowed."""
     n = whole.n_states
     if n > arguments.max_states:
         raise ValueError(

@@ -11,7 +11,7 @@ Families of modules:
 - given trees under L-PCFGs: ``_lpcfg_trees``, ``_em``, ``_em_batches``;
 - moments and convex problems: ``_moments``, ``_pivot``, ``_pivot_sum``, ``_aggregate``;
 - tree automata: ``_wta_charts``, ``_wta_tensors``;
-- all of them: ``_shared``; ``_compilation`` reports when they are compiled.
+- shared by all: ``_shared``; ``_compilation`` reports when kernels are compiled.
 """
 
 import atexit
@@ -24,7 +24,7 @@ from lpcfg_sk._kernels._compilation import listen
 
 
 def _probe():
-    """Stand for the functions of this folder."""
+    """Stand in for the kernels of this folder when its cache is looked for."""
 
 
 def _find_cache_folder():

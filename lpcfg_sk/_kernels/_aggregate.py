@@ -1,7 +1,7 @@
 """EM step and scoring of the aggregate bigram model, over the nonzeros of the counts.
 
 Each nonzero gathers two rows of the parameters and uses them twice while they are in
-cache: that gather bounds the speed, so large models pass float32. All arrays of one
+cache. That gather limits the speed, so large models pass float32. All arrays of one
 call have the same floating type.
 """
 

@@ -12,8 +12,8 @@ from numba import njit
 from lpcfg_sk._kernels._columns import NodeColumns
 from lpcfg_sk._kernels._shared import HELPER, KERNEL, lengthened
 
-# First members of the pairs that begin a path. They are typed, because a function is
-# compiled anew for each plain constant that it gets.
+# First members of the pairs that begin a path. They are numpy integers, because numba
+# compiles a function again for each plain constant that it is called with.
 CHAIN = np.int64(-1)
 ANCESTORS = np.int64(-2)
 SIBLINGS = np.int64(-3)
@@ -60,7 +60,7 @@ class _PairTable(NamedTuple):
 
 @njit(**KERNEL)
 def _pair(table, first, second):
-    """Return the number of a pair, and the table, which is another one if it grew."""
+    """Return the number of a pair, and the table, which is a new one if it grew."""
     keys, slots, count = table
     key = (first << 32) | second
     position = _slot(slots, keys, key)

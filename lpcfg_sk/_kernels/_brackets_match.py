@@ -66,7 +66,7 @@ class _Scratch(NamedTuple):
 
 @njit(**HELPER)
 def _keep_words(flags, copies):
-    """Keep each word that is not to be deleted once, and return how many they are."""
+    """Keep each word that is not deleted once, and return the number of kept words."""
     n_kept = 0
     for i in range(flags.size):
         copies[i] = (flags[i] & DELETE) == 0
@@ -144,7 +144,7 @@ def _restore_quotes(gold_flags, test_flags, gold_copies, test_copies):
 
 @njit(**HELPER)
 def _lay_out(side, t, layout):
-    """Write the kept words and tags of tree t, and the number of them before each."""
+    """Write the kept words and tags of tree t, and how many come before each."""
     copies, position, kept = layout.copies, layout.position, layout.kept
     begin, end = side.leaf_offsets[t], side.leaf_offsets[t + 1]
     word = side.word[begin:end]
@@ -348,7 +348,7 @@ def _correct_tags(gold, test, n, equal):
 
 @njit(**HELPER)
 def _empty_layout(n_leaves, n_nodes):
-    """Return work space for trees of at most so many words and nodes."""
+    """Return work space for trees of at most these numbers of words and nodes."""
     return _Layout(
         np.empty(n_leaves, np.int64),
         np.empty(n_leaves + 1, np.int64),

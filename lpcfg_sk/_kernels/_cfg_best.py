@@ -19,7 +19,7 @@ class BestChart(NamedTuple):
         Score of the best derivation of each nonterminal over each span.
     bottom : int32 array of shape (n_spans, N)
         Lower end of its chain of unary rules, or of the part of it that `next_hop`
-        tells.
+        describes.
     leave : int32 array of shape (n_spans, N)
         Symbol below that lower end, -1 where the chain ends there.
     base_rule : int32 array of shape (n_spans, N)
@@ -80,8 +80,8 @@ def cfg_best_tree(words, tables, weights, chains, bonus, chart):
     bonus : float64 array of shape (n * (n + 1) // 2, N) or (0, 0)
         Score of a constituent A over a span, numbered by `span_index`.
     chart : BestChart
-        Written to; without a derivation, a chain or a rule before. The caller makes it:
-        arrays of a kernel in which memory runs out are never freed.
+        Written to; on entry it holds no derivation, chain or rule. The caller allocates
+        it, because arrays of a kernel that runs out of memory are never freed.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def _find_base_rules(word, touched, prefixes, tables, weights, base, base_rule):
     base : float64 array of shape (N,)
         Output: score of the best derivation of each nonterminal.
     base_rule : int32 array of shape (N,)
-        Output: its rule; left as it is where there is no derivation.
+        Output: its rule; not written where there is no derivation.
     """
     done_offset, done_rule = tables.done_offset, tables.done_rule
     word_offset, word_rule = tables.word_offset, tables.word_rule
@@ -339,7 +339,7 @@ def _read_tree(n, tables, next_hop, chart):
         span = span_index(i, j, n)
         lowest = chart.bottom[span, symbol]
         while symbol >= 0:
-            # A chain of the most probable rules ends, unless scores are no logarithms
+            # A chain of the most probable rules ends, unless scores are not logarithms
             # of probabilities.
             if n_nodes == most:
                 return nothing, nothing, nothing

@@ -9,7 +9,7 @@ from lpcfg_sk._kernels._shared import HELPER
 
 
 class UnaryChains(NamedTuple):
-    """Which chains of unary rules there are.
+    """The chains of unary rules of a grammar.
 
     Nonterminals that reach each other by unary rules are one component; without cycles
     of unary rules each nonterminal is a component of its own.
@@ -110,7 +110,7 @@ def add_rewarded_chains(base, weights, chains, bonus, score, bottom, leave):
                 a = chain_top[c]
                 v = best
                 x = a
-                # No chain is longer, unless scores are no logarithms of probabilities.
+                # No chain is longer, unless scores are not logarithms of probabilities.
                 for _ in range(len(base)):
                     if x == b or x < 0:
                         break

@@ -1,6 +1,6 @@
 """Inside values of strings under context-free rules of any length.
 
-Values of a span are divided by a power of two that is kept beside them, so long
+Values of a span are divided by a power of two that is stored with them, so long
 strings neither underflow nor lose a bit.
 """
 
@@ -15,8 +15,8 @@ from lpcfg_sk._kernels._shared import HELPER
 # Kinds of growth of an item.
 _MANY, _ONE = 1, 2
 
-# In the innermost loops an unsigned index saves the test for a negative one, which is
-# a fourth of their time.
+# An unsigned index saves the test for negative indices, which takes a quarter of the
+# time of the innermost loops.
 unsigned = np.uintp
 
 
@@ -141,8 +141,8 @@ def cfg_inside(words, tables, weights, space):
     weights : RuleWeights
         Probabilities of its rules and unary chains.
     space : InsideChart
-        Room for the chart, which is made of its first spans and items. The caller
-        makes it: arrays of a kernel in which memory runs out are never freed.
+        Room for the chart, which uses its first spans and items. The caller allocates
+        it, because arrays of a kernel that runs out of memory are never freed.
 
     Returns
     -------

@@ -57,7 +57,7 @@ class Lexicon(NamedTuple):
     any_word : ndarray of float
         Sums of the vectors of all words under each nonterminal, as `unknown`.
     tag_of_label : ndarray of int32, shape (n_nonterminals,)
-        The tag that each nonterminal stands for over a word.
+        The tag of each nonterminal over a word.
     """
 
     word_offset: np.ndarray
@@ -149,7 +149,7 @@ def fill_leaves(forest, tokens, lexicon, vectors):
 def rescale_span(forest, span, vectors):
     """Bring the largest magnitude of a span's vectors into [1/2, 1).
 
-    Returns that magnitude, 0 where there is no vector but zero.
+    Returns that magnitude, 0 where all vectors are zero.
     """
     begin = vectors.offset[forest.item_offset[span]]
     end = vectors.offset[forest.item_offset[span + 1]]
@@ -158,7 +158,7 @@ def rescale_span(forest, span, vectors):
     for x in values:
         largest = max(largest, abs(x))
     if largest > 0.0:
-        # The inverse of a smaller power of two would overflow.
+        # The reciprocal of a smaller power of two would overflow.
         shift = max(math.frexp(largest)[1], -1000)
         factor = power_of_two(-shift)
         for i in range(len(values)):
@@ -205,7 +205,7 @@ def _add_outer(total, left, right, factor):
 def _add_product(matrix, vector, out):
     """Add matrix @ vector, the matrix stored row after row.
 
-    Four rows at a time share what is read of the vector.
+    Four rows at a time, so that each value of the vector is read once for four rows.
     """
     size = len(vector)
     rest = len(out) - len(out) % 4
@@ -237,7 +237,8 @@ def _add_product(matrix, vector, out):
 def _add_transposed_product(matrix, vector, out):
     """Add matrixᵀ @ vector, the matrix stored row after row.
 
-    Four rows at a time are added to what is read and written.
+    Four rows at a time, so that each value of the output is read and written once for
+    four rows.
     """
     size = len(out)
     rest = len(vector) - len(vector) % 4
@@ -412,7 +413,7 @@ def outside(forest, tensors, alpha, beta):
 
 @njit(**HELPER, fastmath=REASSOC)
 def _pass_down(matrix, factor, left, right, beta_left, beta_right):
-    """Add what a parent's matrix M = βᵀT hands to both children.
+    """Add what a parent's matrix M = βᵀT contributes to both children.
 
     Parameters
     ----------

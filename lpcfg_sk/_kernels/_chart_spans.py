@@ -59,7 +59,7 @@ def best_splits(n, gain):
     n : int
         Number of words.
     gain : ndarray of float64, shape (n_spans,)
-        What each span is worth.
+        Gain of each span.
     """
     best = gain.copy()
     split = np.zeros(len(gain), dtype=np.int32)
@@ -67,7 +67,7 @@ def best_splits(n, gain):
         for i, span in enumerate(spans_of_width(width, n)):
             j = i + width
             largest = -math.inf
-            # Where all sums are NaN, any split serves, but there has to be one.
+            # If all sums are NaN, any split will do, but one must be set.
             split[span] = i + 1
             for k in range(i + 1, j):
                 value = best[span_index(i, k, n)] + best[span_index(k, j, n)]

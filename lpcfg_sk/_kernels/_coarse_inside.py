@@ -16,7 +16,7 @@ from lpcfg_sk._kernels._chart_spans import power_of_two, span_index
 from lpcfg_sk._kernels._coarse_words import smallest_merit
 from lpcfg_sk._kernels._shared import HELPER, KERNEL
 
-# Up to so many right children of a span are paired one by one with the left ones.
+# If a span has at most this many right children, each is paired with each left child.
 _FEW = 16
 
 
@@ -58,8 +58,8 @@ class RulesByParent(NamedTuple):
 class ChildPairs(NamedTuple):
     """Pairs of children of i i rules.
 
-    Places of children, and numbers of pairs, have no sign: they are indices that need
-    not be checked for one.
+    Places of children and numbers of pairs are unsigned, which saves the test for
+    negative indices.
 
     Attributes
     ----------
@@ -276,7 +276,7 @@ def _sum_pairs(i, j, pairs, chart, reference, row, out):
     Returns
     -------
     bool
-        Whether there was anything to add.
+        Whether anything was added.
     """
     n, exponent, value = len(chart.leaf), chart.exponent, chart.value
     left_offset, left_item, left_place = chart.lefts
@@ -417,7 +417,7 @@ def coarse_inside(tables, rules, chart, around, limits):
                 n_some = _add_two_words(chart.leaf, i, tables.pp, sums)
             else:
                 rest = span_index(i + 1, j, n)
-                # Of a type: no second version is compiled for the constant 0.
+                # An int64, because numba would compile _add_word again for a literal 0.
                 none = np.int64(0)
                 n_some = _add_word(i, rest, first, chart, reference, sums, none)
                 rest = span_index(i, j - 1, n)

@@ -145,11 +145,11 @@ def coarse_outside(tables, rules, chart, boolean, floor, root, out):
     rules : tuple of two WordRules
         What ``word_rules`` returns.
     chart : CoarseChart
-        Inside values. Spans whose items all hand nothing down are no longer `alive`.
+        Inside values. Spans whose items pass nothing down are no longer `alive`.
     boolean : bool
-        Whether all values are 1 and only say what can be derived.
+        Whether all values are 1 and only show what can be derived.
     floor : float
-        Items with a marginal of at most `floor` hand nothing down, which spares most
+        Items with a marginal of at most `floor` pass nothing down, which saves most
         of the work.
     root : ndarray of float64, shape (n_wide,)
         Weight of each wide label at the root.

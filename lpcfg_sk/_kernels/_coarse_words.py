@@ -1,7 +1,7 @@
 """Words under the plain treebank PCFG that prunes all charts.
 
-Lexical values, rules with a word as one child, and how likely the words around a span
-make it that an item is there.
+Lexical values, rules with a word as one child, and estimates of how likely an item is
+given the words around its span.
 """
 
 import math
@@ -30,7 +30,7 @@ class TagLexicon(NamedTuple):
     any_word : ndarray of float64, shape (n_nonterminals,)
         Sums over all words.
     tag_of_label : ndarray of int32, shape (n_nonterminals,)
-        The tag that each nonterminal stands for over a word.
+        The tag of each nonterminal over a word.
     """
 
     word_offset: np.ndarray
@@ -42,7 +42,7 @@ class TagLexicon(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """The words of a sentence, and what their given tags leave open.
+    """The words of a sentence, and the values that their given tags allow.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Tokens(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Tags that a PCFG expects side by side, and beside its nonterminals.
+    """Tags that a PCFG expects next to each other and next to its nonterminals.
 
     Sentences begin and end with a mark, which is the last row, and column, of tags.
 
@@ -74,11 +74,11 @@ class Neighbours(NamedTuple):
     share : ndarray of float64, shape (n_nonterminals,)
         Probability of each nonterminal over a word, given its tag.
     follows : ndarray of float64, shape (n_tags + 1, n_tags + 1)
-        Probability of the second tag behind the first one.
+        Probability of the second tag after the first one.
     before : ndarray of float64, shape (n_tags + 1, n_nonterminals)
-        Expected number of nodes behind each occurrence of a tag, by label.
+        Expected number of nodes after each occurrence of a tag, by label.
     after : ndarray of float64, shape (n_tags + 1, n_nonterminals)
-        Probability of each tag behind a node, by the label of the node.
+        Probability of each tag after a node, by the label of the node.
     """
 
     share: np.ndarray
@@ -117,11 +117,11 @@ class Thresholds(NamedTuple):
     estimate : float
         Smallest estimated posterior of an item.
     floor : float
-        Posterior of an item that hands nothing down.
+        Items with at most this posterior pass nothing down.
     item : float
         Smallest posterior of a live item.
     boolean : bool
-        Whether all values are 1 and only say what can be derived.
+        Whether all values are 1 and only show what can be derived.
     """
 
     beam: float
@@ -234,7 +234,7 @@ def surroundings(leaf, tag_of_label, neighbours):
     leaf : ndarray of float64, shape (n, n_nonterminals)
         Lexical values, not scaled.
     tag_of_label : ndarray of int32, shape (n_nonterminals,)
-        The tag that each nonterminal stands for over a word.
+        The tag of each nonterminal over a word.
     neighbours : Neighbours
         The model.
 
@@ -250,7 +250,8 @@ def surroundings(leaf, tag_of_label, neighbours):
         for a in range(n_labels):
             if leaf[i, a] > 0.0:
                 emitted[i, tag_of_label[a]] += neighbours.share[a] * leaf[i, a]
-    # Of the tag before each place, with all words before it, and of the one behind.
+    # Probabilities of the tag before each position together with all words before it,
+    # and of the tag after it together with all words after it.
     forward, backward = np.zeros((n + 1, end + 1)), np.zeros((n + 1, end + 1))
     before_exponent = np.zeros(n + 1, dtype=np.int64)
     after_exponent = np.zeros(n + 1, dtype=np.int64)
@@ -286,7 +287,7 @@ def surroundings(leaf, tag_of_label, neighbours):
 
 @njit(**HELPER)
 def smallest_merit(largest, exponent, around, start, stop, limits):
-    """Return which merit of the items of a span is too small.
+    """Return the smallest merit with which an item of a span is kept.
 
     Merits are values times the estimated outside values without their exponents.
 

@@ -1,9 +1,9 @@
-"""Says that kernels are being compiled, and keeps a full disk from stopping them.
+"""Report that kernels are being compiled, and go on if the disk is full.
 
 numba compiles a kernel when it is first called and stores the code on disk. It triggers
-an event around each compilation, and none where the code is found on disk. The garbage
-collector rests meanwhile: the compiler makes millions of small objects, most of which
-live as long as it runs, and a tenth of its time went to looking at them.
+an event around each compilation, and none if the code is found on disk. The garbage
+collector is switched off meanwhile: the compiler makes millions of small objects, most
+of which live as long as it runs, and scanning them would take a tenth of the time.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ class CompilationListener(event.Listener):
         self._depth -= 1
         self.n_kernels += 1
         if self._depth:
-            # Called by another kernel, whose time counts.
+            # This kernel was called by another one, whose time includes it.
             return
         if self._collecting:
             gc.enable()
@@ -95,7 +95,7 @@ def _is_own(dispatcher):
 
 
 def _has_room(folder):
-    """Whether a folder takes another kernel: it can be full, read-only or gone."""
+    """Whether a folder has room for a kernel; it can be full, read-only or gone."""
     try:
         os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:

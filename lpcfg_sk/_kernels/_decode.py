@@ -350,7 +350,7 @@ def rule_marginals(forest, tensors, alpha, beta, hyper_offset, out):
 
 @njit(**KERNEL)
 def subtree_sizes(node_offsets, parent, size):
-    """Fill the number of nodes below each node, with itself; `size` is one."""
+    """Fill the number of nodes of each subtree; `size` holds ones on entry."""
     for t in range(len(node_offsets) - 1):
         first = node_offsets[t]
         for node in range(node_offsets[t + 1] - 1, first, -1):

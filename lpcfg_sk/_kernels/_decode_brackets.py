@@ -16,7 +16,7 @@ class BracketChains(NamedTuple):
     Attributes
     ----------
     n_brackets : int
-        Number of different brackets.
+        Number of distinct brackets.
     wide_offset, wide_bracket : ndarray of int64 and of int32
         Over several words nonterminal a stands for the brackets
         ``wide_bracket[wide_offset[a]:wide_offset[a + 1]]``, from the top down.

@@ -1,8 +1,8 @@
 """EM over given trees: expected counts of rules in batches, and the M-step.
 
-Nodes that carry the same rule and wait for nothing are computed together: the
-contractions of a batch are one matrix product each. Nodes are renumbered in the
-order of computation, so a batch writes to consecutive rows.
+Nodes with the same rule whose children are done are computed together: each
+contraction of such a batch is one matrix product. Nodes are renumbered in the order of
+computation, so a batch writes to consecutive rows.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from numba import njit
 from lpcfg_sk._kernels._em_batches import add_product, multiply_rows
 from lpcfg_sk._kernels._shared import HELPER, KERNEL, REASSOC, rescale
 
-#: Values of the largest matrix of a batch, which should stay in the second cache.
+#: Values of the largest matrix of a batch, which should fit in the second-level cache.
 _SLAB = 16384
-#: Largest number of nodes that are computed at once.
+#: Largest number of nodes that are computed together.
 _NODES = 64
 
 
@@ -289,7 +289,7 @@ def expected_counts(batches, layout, parameters, counts):
             at[h] += weight[t] / value * vector[h] * row[h]
 
     outside_pass(batches, layout, parameters.binary, inside, outside)
-    # What is left of the tree's value at a node, after all the rescaling.
+    # Weight of the tree over its value, in the scale of each node's vectors.
     factor = np.zeros(n_nodes)
     for i in range(n_nodes):
         total = 0.0
@@ -357,8 +357,7 @@ def normalize_rules(layout, totals, smoothing, pooling, rare, counts):
     counts : ndarray of float64
         Counts of the binary rules; changed in place.
     """
-    # Two kernels, because a grammar that is not smoothed need not wait for the
-    # compilation of the larger one.
+    # Two kernels, so that without smoothing the larger one need not be compiled.
     if smoothing > 0.0:
         _smooth_rules(layout, totals, smoothing, pooling, rare, counts)
     else:
@@ -383,7 +382,7 @@ def _scale_rows(layout, totals, values):
 
 @njit(**KERNEL)
 def _smooth_rules(layout, totals, smoothing, pooling, rare, counts):
-    """Smooth and divide the counts; arguments as of :func:`normalize_rules`."""
+    """Smooth and divide the counts; arguments as in :func:`normalize_rules`."""
     shapes, rule_offset = layout.shapes, layout.rule_offset
     state_offset, rule_parent = layout.state_offset, layout.rule_parent
     before = np.zeros(len(totals))

@@ -7,7 +7,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._shared import HELPER, KERNEL
 
-#: Nodes whose products are formed before one matrix product takes them all.
+#: Nodes whose products are collected for one matrix product.
 _BLOCK = 256
 
 
@@ -232,8 +232,8 @@ def rule_sums(begin, end, nodes, inside, outside, shapes, sums):
         at3 += ma * mb * mc
         for low in range(rule_start[r], rule_start[r + 1], _BLOCK):
             n = min(_BLOCK, rule_start[r + 1] - low)
-            # Transposed where they are left factors, so that products are of
-            # contiguous arrays.
+            # Left factors are stored transposed, so that products are of contiguous
+            # arrays.
             z = z_buffer[: ma * n].reshape(ma, n)
             u = u_buffer[: mb * n].reshape(mb, n)
             y = y_buffer[: n * mb].reshape(n, mb)

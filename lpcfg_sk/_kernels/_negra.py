@@ -232,7 +232,7 @@ def _number_rows(rows, n_rows, row_of):
 
 @njit(**HELPER)
 def _write_tree(scratch, n_rows, settings, columns, edge, node, word):
-    """Write the tree of a sentence behind ``node`` nodes and ``word`` words.
+    """Write the tree of a sentence after ``node`` nodes and ``word`` words.
 
     Words are taken from left to right; each opens those of its ancestors that are
     not open yet. If the first open ancestor is closed already, branches cross.

@@ -9,7 +9,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._shared import KERNEL, REASSOC
 
-# Events whose products of child vectors are held at once.
+# Events whose products of child vectors are in memory at a time.
 _BLOCK = 64
 
 
@@ -277,7 +277,7 @@ def rule_mixture(outside, left, right, weight, start, tol, max_iter):
     start : ndarray of float64, shape (m1, m2 * m3)
         First guess of t.
     tol : float
-        Ends when further iterations can add no more to the mean of the objective.
+        Stop when further iterations could raise the mean objective by at most this.
     max_iter : int
         Most iterations.
 

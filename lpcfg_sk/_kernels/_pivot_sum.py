@@ -7,7 +7,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._shared import KERNEL, REASSOC
 
-# Features of right children whose products with t are held at once.
+# Features of right children whose products with t are in memory at a time.
 _BLOCK = 128
 
 

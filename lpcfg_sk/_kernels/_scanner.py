@@ -234,7 +234,7 @@ def _next_tree(text, position, final, skip, comment, report):
 
 @njit(**HELPER)
 def byte_fault(text, position):
-    """Return the code of the fault that an invalid byte is."""
+    """Return the code of the fault for an invalid byte."""
     return NUL if text[position] == 0 else UNDECODABLE
 
 
@@ -313,7 +313,7 @@ def scan_trees(text, begin, final, unclosed, settings, symbols, output):
             if fault != 0 and not skip:
                 break
             if fault != 0:
-                # The tree is lost, only its end matters.
+                # The tree is faulty; only its end matters.
                 position += 1
                 if byte == _OPEN:
                     depth += 1

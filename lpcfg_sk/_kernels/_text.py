@@ -55,7 +55,6 @@ def intern(text, begin, stop, multiplier, symbols):
     -------
     symbol : int
     """
-    # Typed: a function is compiled anew for each plain constant that it gets.
     key = 0
     for i in range(begin, stop):
         key = hash_step(key, int(text[i]), multiplier)
@@ -66,7 +65,7 @@ def intern(text, begin, stop, multiplier, symbols):
 def intern_hashed(text, begin, stop, key, symbols):
     """Return the id of a byte string whose hash is known.
 
-    Inlined, because passing the arrays costs as much as looking up a short word.
+    It is inlined, because passing the arrays costs as much as looking up a short word.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Scaled vectors of tree nodes and spans under tree automata, and the best bracketing.
 
 The spans of a sentence are numbered by `span_index`. Each span has a vector and one log
-scale. A transition tensor enters only by the products of a left and a right feature
-that it sums over split points: all of them (dense tensors) or a list of pairs (sparse
+scale. A transition tensor is used only through the products of left and right features
+that it sums over split points: all products (dense tensors) or a list of pairs (sparse
 and CP tensors).
 """
 
@@ -258,7 +258,7 @@ def best_bracketing(length, gain):
     length : int
         Number of words.
     gain : ndarray of float64, shape (n_spans,)
-        What each span is worth.
+        Gain of each span.
 
     Returns
     -------

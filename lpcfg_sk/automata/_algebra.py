@@ -14,10 +14,10 @@ _DENSE_SHARE = 0.1
 
 
 class AlgebraOfFunctions:
-    """Methods of tree automata that make other automata of them."""
+    """Methods of tree automata that return other automata."""
 
     def conjugate(self, Q):
-        """Change the basis of the states; f stays as it is.
+        """Change the basis of the states; f does not change.
 
         Parameters
         ----------
@@ -47,7 +47,7 @@ class AlgebraOfFunctions:
             return self._derived(Q.T @ self.alpha, tensors, omega)
 
     def reweight(self, gamma):
-        """Weigh trees by their size: t ↦ γ^size(t) f(t), size = inner nodes.
+        """Weight trees by their size: t ↦ γ^size(t) f(t), size = inner nodes.
 
         Parameters
         ----------

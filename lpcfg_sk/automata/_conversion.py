@@ -89,7 +89,7 @@ def grammar_of_automaton(wta):
 
 
 def _distinct(names):
-    """Add primes to the names that an earlier state has."""
+    """Add primes to names that an earlier state has."""
     seen = {}
     for name in names:
         while name in seen:
@@ -208,7 +208,7 @@ def automaton_data(wta):
 
 
 def automaton_parts(meta, arrays):
-    """Check data in the form of `automaton_data`, which may come from anywhere.
+    """Check untrusted data in the form of `automaton_data`.
 
     Parameters
     ----------

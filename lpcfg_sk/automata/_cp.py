@@ -39,11 +39,11 @@ def nonnegative_cp(entries, n, rank, *, max_iter, tol, random_state):
     converged : bool
     """
     i, j, k, weight = entries
-    # Products of three factors share the range of numbers.
+    # Scaled, because products of three factors must stay in range.
     exponent = int(np.frexp(weight.max())[1])
     weight = np.ldexp(weight, -exponent)
     a, b, c = (random_state.uniform(0.1, 1.0, size=(n, rank)) for _ in range(3))
-    # A start of the right total mass keeps the divergences comparable.
+    # The start has the total mass of the tensor, so that divergences are comparable.
     a *= weight.sum() / (a.sum(axis=0) * b.sum(axis=0) * c.sum(axis=0)).sum()
     values, converged = [], False
     while not converged and len(values) < max_iter:
@@ -85,11 +85,11 @@ def quasi_newton_cp(entries, n, rank, *, max_iter, tol, random_state):
     data = pyttb.sptensor(np.column_stack([i, j, k]), weight[:, None], (n, n, n))
     start = [random_state.uniform(0.1, 1.0, size=(n, rank)) for _ in range(3)]
     with warnings.catch_warnings():
-        # Steps that pyttb shortens are no news to the caller.
+        # Warnings about shortened steps of pyttb do not concern the caller.
         warnings.simplefilter("ignore")
         try:
-            # pyttb (1.8.6) never moves on in its store of earlier steps: with a
-            # second, empty place there, any step of length zero is a fatal error.
+            # pyttb (1.8.6) never advances in its store of earlier steps. If it had a
+            # second, empty place, a step of length zero would be a fatal error.
             model, _, report = pyttb.cp_apr(
                 data,
                 rank,
@@ -120,7 +120,7 @@ class CPCompressor(BaseAutomatonCompressor):
 
     The tensor of rule weights is approximated by a sum of `rank` nonnegative
     rank-one terms under Kullback-Leibler divergence, by multiplicative updates; the
-    other weights stay as they are [1]_. It is the baseline of [2]_.
+    other weights do not change [1]_. It is the baseline of [2]_.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class CPCompressor(BaseAutomatonCompressor):
     wta_ : WTA
         The automaton with transitions in CP form.
     original_ : WTA
-        The automaton before.
+        The automaton before compression.
     divergences_ : list of float
         Divergence after each sweep of the best start (of the last label where
         there are several).

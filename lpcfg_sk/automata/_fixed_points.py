@@ -12,20 +12,20 @@ _GMRES_RTOL = 1e-7
 _GMRES_RESTART = 60
 _GMRES_CYCLES = 10
 
-#: Relative change at which an iteration has converged; rounding stops it there.
+#: Relative change at which an iteration has converged, about that of rounding.
 TOL = 1e-14
-#: Entries beyond this are not those of a convergent sum.
+#: A sum with entries beyond this counts as divergent.
 _OVERFLOW = 1e280
 #: ρ(E) this close to 1 cannot be distinguished from a divergent sum.
 CRITICAL = 1e-6
 #: Largest relative residual that is attributed to rounding.
 ROUNDING = 1e-10
-#: Share of a Newton step that the next one may take back: solves are not exact.
+#: Fraction of a Newton step that the next one may undo, because solves are inexact.
 _OVERSHOOT = 1e-2
 
-#: Up to this many entries the matrix of a linear map is formed.
+#: The matrix of a linear map on at most this many entries is formed explicitly.
 _SMALL = 64
-#: Krylov spaces of the spectral radius.
+#: Dimension of the Krylov spaces for the spectral radius.
 _KRYLOV_SIZE = 30
 _KRYLOV_RESTARTS = 40
 _KRYLOV_RTOL = 1e-8
@@ -37,7 +37,7 @@ def divergent(detail):
     Parameters
     ----------
     detail : str
-        How it was noticed.
+        How the divergence was noticed.
 
     Returns
     -------
@@ -61,8 +61,8 @@ class QuadraticStep:
     constant : ndarray of float64
         F(0).
     bilinear : callable
-        The map B of two arrays. Divergence shows as overflow in it, which those who
-        iterate F check.
+        The map B of two arrays. Divergence shows as overflow in it, for which callers
+        check.
     """
 
     def __init__(self, constant, bilinear):
@@ -84,7 +84,7 @@ class QuadraticStep:
 def _iterate(step, s, scale, depth):
     """Iterate from below; stop early where convergence would be too slow.
 
-    States outside of any recursion have their values after `depth` steps.
+    States outside any recursion reach their final values after `depth` steps.
     """
     change, n_steps = np.inf, depth + KLEENE_STEPS
     for k in range(n_steps):
@@ -111,7 +111,7 @@ def solve_shifted(apply, rhs, unit):
     rhs : ndarray of float64
         The right-hand side.
     unit : ndarray of float64
-        Sizes of the entries of x, in units of which it is solved.
+        Sizes of the entries of x, which is solved for in these units.
 
     Returns
     -------
@@ -147,9 +147,9 @@ def fixed_point(step, start, scale, depth, *, symmetric):
     start : ndarray of float64
         Where to start, below the fixed point.
     scale : callable
-        Sizes of the entries of s, which changes are measured by.
+        Returns the sizes of the entries of s, relative to which changes are measured.
     depth : int
-        Steps after which states outside of any recursion have their values.
+        Steps after which states outside any recursion have their final values.
     symmetric : bool
         Whether s is a symmetric matrix, and F preserves positive semidefinite ones.
 

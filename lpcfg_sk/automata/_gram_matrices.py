@@ -72,7 +72,7 @@ class TreeSum(NamedTuple):
     gram : ndarray of float64
         Over those states.
     settled : bool
-        Whether it is known to be the sum over all trees without a check of ρ(E).
+        Whether it is known, without a check of ρ(E), to be the sum over all trees.
     """
 
     states: np.ndarray
@@ -89,7 +89,7 @@ class Analysis(NamedTuple):
     states : ndarray of int64
         The states that some tree reaches and some context observes.
     gram : GramMatrices
-        Over those states; that of contexts belongs to α divided by `unit`.
+        Over those states; the one of contexts is for α divided by `unit`.
     radius : float
         Spectral radius ρ(E) of the Gram iteration.
     unit : float
@@ -338,7 +338,7 @@ def context_gram(tensors, alpha, s, recursion):
             if delta is None:
                 raise divergent("the Gram matrix of its contexts cannot be solved")
             g = g + (delta + delta.T) / 2
-        # Plain sweeps restore the accuracy of the small entries.
+        # Two plain iterations restore the accuracy of small entries.
         for _ in range(2):
             g = constant + adjoint(g)
     g = (g + g.T) / 2

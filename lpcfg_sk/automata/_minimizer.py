@@ -2,7 +2,8 @@
 
 A search over `n_states` fits a clone of its estimator per candidate and fold, and
 clones share no objects. The automata of one fold are equal, though, and so are their
-decompositions: a process keeps the last ones, found by the content of the automaton.
+decompositions. A process therefore keeps recent decompositions, by the content of the
+automaton.
 """
 
 from collections import OrderedDict
@@ -21,7 +22,7 @@ from lpcfg_sk.automata._svta import gamma_scale, hankel_svd, rescale_terminals
 from lpcfg_sk.automata._wta import WTA
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
-#: Share of the critical γ that gamma="max" takes: close, yet well conditioned.
+#: gamma="max" takes this fraction of the critical γ: close, yet well conditioned.
 _SHARE_OF_CRITICAL = 0.98
 #: Most solves of each phase of the search for the critical γ.
 _MAX_SOLVES = 60
@@ -65,7 +66,7 @@ class SVTAMinimizer(BaseAutomatonCompressor):
     wta_ : WTA
         The minimised automaton.
     original_ : WTA
-        The automaton before.
+        The automaton before minimisation.
     singular_values_ : ndarray of float64, shape (rank,)
         Singular values of the Hankel matrix, largest first; of the reweighted
         function where `gamma` is given.
@@ -83,8 +84,8 @@ class SVTAMinimizer(BaseAutomatonCompressor):
     Notes
     -----
     `GridSearchCV` clones its estimator, so a fitted learner loses its fit and is fitted
-    again on each fold. An LPCFG, a WTA or a ``sklearn.frozen.FrozenEstimator`` stays as
-    it is.
+    again on each fold. An LPCFG, a WTA or a ``sklearn.frozen.FrozenEstimator`` is used
+    unchanged.
 
     Fits to equal automata share one decomposition, however many `n_states` a search
     tries: a process keeps the last ones, up to 512 MB, by the content of the automaton,
@@ -252,7 +253,7 @@ def critical_gamma(wta, *, rtol=1e-3):
 def _critical_gamma(wta, rtol):
     if all(tensor.kind != "sparse" for tensor in wta.tensors):
         # Hidden states may diverge, but do not limit γ. In sparse automata such as
-        # grammars they are states of their own, which are left out below.
+        # grammars they are separate states, which are left out below.
         wta = reduce_exactly(wta)
     wta, _ = rescale_terminals(wta)
     states = useful_states(wta)
@@ -302,7 +303,7 @@ def _critical_gamma(wta, rtol):
 
 
 def _next_gamma(points, low, high, rtol):
-    """Choose the γ to solve next: beside the extrapolated zero of 1 − ρ."""
+    """Choose the γ to solve next, near the extrapolated zero of 1 − ρ."""
     guess = _extrapolate(points)
     if guess is not None:
         for gamma in (guess * (1 - rtol / 3), guess * (1 + rtol / 3)):
@@ -314,7 +315,7 @@ def _next_gamma(points, low, high, rtol):
 
 
 def _extrapolate(points):
-    """Zero of 1 − ρ, by the law that better fits the solves so far."""
+    """Zero of 1 − ρ, extrapolated by the law that fits the solves so far better."""
     if len(points) < 2:
         return None
     (x1, y1), (x2, y2) = points[-2:]
@@ -338,7 +339,7 @@ class RecentResults:
     Parameters
     ----------
     max_bytes : int
-        Results are dropped, the one used least recently first, while they take more.
+        Largest total size; the results used least recently are dropped first.
     """
 
     def __init__(self, max_bytes):
@@ -398,7 +399,7 @@ RECENT = RecentResults(_MAX_BYTES)
 
 
 def content_key(wta):
-    """Hash all that an automaton consists of, except for the names of its states.
+    """Hash the content of an automaton, except for the names of its states.
 
     Parameters
     ----------
@@ -448,7 +449,7 @@ def recent_svd(wta, gamma, rank_tol):
         for array in arrays:
             array.flags.writeable = False
         if svd.wta is weighted:
-            # The caller has an equal one, which need not be kept.
+            # The caller has an equal automaton, so this one need not be kept.
             svd = svd._replace(wta=None)
         else:
             arrays += [svd.wta.alpha, svd.wta.omega_matrix]
@@ -460,7 +461,7 @@ def recent_svd(wta, gamma, rank_tol):
 
 
 def recent_number(wta, function):
-    """Compute a number of an automaton, or find that of an equal automaton.
+    """Compute a number for an automaton, or find it from an equal automaton.
 
     Parameters
     ----------

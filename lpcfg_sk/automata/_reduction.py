@@ -11,13 +11,14 @@ from lpcfg_sk._parallel import one_blas_thread
 from lpcfg_sk.automata._tensors import DenseTensor, SparseTensor
 
 #: Directions this far below others, in units of each state, are rounding errors. On
-#: treebank grammars the smallest true ones are about 1e-5, the largest false 1e-10.
+#: treebank grammars the smallest true directions are about 1e-5, the largest rounding
+#: errors 1e-10.
 _SPAN_TOL = 1e-9
 #: Sums this far below the sum of their absolute terms are rounding errors.
 _ROUNDING = 1e-13
-#: Shares of one state in another that are rounding errors.
+#: Shares of one state in another below this are rounding errors.
 _SHARE_TOL = 1e-12
-#: Random vectors beyond the number that could be independent.
+#: Number of random vectors beyond those that could be independent.
 _SPARE = 16
 
 
@@ -228,13 +229,14 @@ def _products(tensor, left, right, span=None):
         rows = tensor.apply(left, right)
         terms = tensor.absolute().apply(np.abs(left), np.abs(right))
     if not np.isfinite(terms).all():
-        # The weights are near the largest number, and sizes of rows do not matter.
+        # The weights are near overflow; rows may be scaled, because only their
+        # directions matter.
         return _products(tensor, left * 2.0**-500, right * 2.0**-500, span)
     return _on_span(rows, terms, span)
 
 
 def _on_span(rows, terms, span):
-    """Functionals of a span, set to zero where they are small beside their terms."""
+    """Functionals of a span, set to zero where small relative to their terms."""
     if span is not None:
         rows, terms = rows @ span.weights, terms @ np.abs(span.weights)
     return np.where(np.abs(rows) > _ROUNDING * terms, rows, 0.0)
@@ -254,13 +256,13 @@ def _closed_span(rows, step):
             return _Span(basis, np.zeros(0, dtype=np.int64), np.zeros((n, 0)))
         if len(rows) == 0:
             return _Span(basis, *_interpolation(basis / scale, scale))
-        # Earlier vectors stay as they are: rounding errors grow from step to step.
+        # Earlier vectors are not changed: they have the smallest rounding errors.
         basis = np.concatenate([basis, _unit_rows(rows * scale)])
         rows = np.concatenate(step(basis))
 
 
 def _orthogonal_complement(basis, rows):
-    """Independent vectors that span what rows have orthogonal to a basis."""
+    """Independent vectors that span the parts of rows orthogonal to a basis."""
     span = np.linalg.qr(basis.T)[0]
     for _ in range(2):  # twice is enough to be orthogonal to working precision
         rows = rows - (rows @ span) @ span.T
@@ -268,7 +270,7 @@ def _orthogonal_complement(basis, rows):
     rank = (np.abs(np.diagonal(factor)) > _SPAN_TOL).sum()
     new = np.empty((rank, rows.shape[1]))
     new[:, order] = factor[:rank]
-    # Otherwise later steps could take a rounding error for a state's only weight.
+    # Later steps could otherwise take a rounding error for a state's only weight.
     new[np.abs(new) <= _ROUNDING] = 0.0
     return new
 

@@ -33,11 +33,11 @@ from lpcfg_sk.automata._svta import (
 from lpcfg_sk.automata._tensors import DenseTensor
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 
-#: Relative squared distance below which three inner products cancel too much.
+#: Relative squared distance below which its three inner products cancel too much.
 _CANCELLATION = 1e-9
 #: Largest joint number of states for which a difference is solved as one automaton.
 _MAX_DIFFERENCE_STATES = 160
-#: Steps in which a sum of signed weights shows that it diverges.
+#: Most steps in which to find that a sum of signed weights diverges.
 _SIGNED_STEPS = 1000
 
 
@@ -117,7 +117,7 @@ class SumsOverTrees:
 
         For a probability distribution it says that trees have a finite expected size.
         It implies `is_square_convergent`, but not the other way round. No method of
-        this class asks for it. None where weights of both signs leave it undecided:
+        this class requires it. None where weights of both signs leave it undecided:
         the sum is finite if the sum of the absolute weights is, and infinite if
         Σ_t f(c[t]) is for some context c or `is_square_convergent` is false; no
         algorithm is known for the remaining cases.
@@ -149,7 +149,7 @@ class SumsOverTrees:
         rank_tol : float, default=None
             Share of the largest singular value that counts as zero. With any value,
             parts of f that are hidden by rounding errors of other parts are lost: those
-            about 1e-8 below the others unless they have states of their own.
+            about 1e-8 below the others, unless they have separate states.
 
         Returns
         -------
@@ -191,7 +191,7 @@ class SumsOverTrees:
         Parameters
         ----------
         other : WTA
-            Square convergent, as this one.
+            Square convergent, like this one.
 
         Returns
         -------
@@ -217,7 +217,7 @@ class SumsOverTrees:
         Parameters
         ----------
         other : WTA
-            Square convergent, as this one.
+            Square convergent, like this one.
         method : {"auto", "inner", "difference"}, default="auto"
             "inner" takes three inner products, which cannot tell functions apart that
             differ by less than about 1e-7 of their norm; "difference" takes the
@@ -325,8 +325,8 @@ def _distance(first, second, method):
 def _can_be_subtracted(first, second):
     """Whether the difference of two functions has few enough states.
 
-    Ranks are those of the exact reduction, which takes much less time than singular
-    values, and none where one automaton is over the limit already.
+    Ranks are those of the exact reduction, which is much faster than singular values.
+    It is not computed if one automaton already exceeds the limit.
     """
     n_states = 0
     for wta in sorted((first, second), key=lambda w: w.n_parameters):
@@ -432,7 +432,7 @@ def _nonnegative_sum_converges(tensors, omega):
     except NotStronglyConvergentError:
         return False
     if (s < 0).any():
-        # Newton's method left the region below the least solution: there is none.
+        # Newton's method left the region below a least solution, so there is none.
         return False
     unit = _sizes(s)[inside]
 

@@ -25,10 +25,10 @@ from lpcfg_sk.exceptions import NotStronglyConvergentError
 
 #: Up to this exponent, γ is left at 1.
 _ORDINARY_GAMMA = 10
-#: Pivots of a unit-diagonal Gram matrix that are rounding errors. On treebank
-#: grammars the smallest true ones are about 1e-10, the largest false ones 1e-15.
+#: Pivots of a unit-diagonal Gram matrix below this are rounding errors. On treebank
+#: grammars the smallest true pivots are about 1e-10, the largest rounding errors 1e-15.
 _PIVOT_TOL = 1e-12
-#: Singular values of a matrix with unit columns that are rounding errors.
+#: Singular values of a matrix with unit columns below this are rounding errors.
 _RANK_EPS = 16 * np.finfo(np.float64).eps
 
 
@@ -86,7 +86,7 @@ class HankelSVD(NamedTuple):
         dual = self.context_root[:, :n_states] / root
         product = dual.T @ basis
         if np.abs(product - np.eye(len(root))).max() < 0.1:
-            # Rounding errors do least harm where basis and dual fit exactly.
+            # Rounding errors do least harm if dual and basis are exactly biorthogonal.
             dual = np.linalg.solve(product, dual.T).T
         return basis, dual
 
@@ -127,7 +127,7 @@ def convergent_form(wta):
 
     This is the automaton itself, up to scale, unless hidden states diverge: a subspace
     that no tree reaches, or no context observes, may diverge although f converges, and
-    in a general basis it is not seen by leaving out single states.
+    in a general basis leaving out single states does not remove it.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ def convergent_form(wta):
 def summable_form(wta):
     """Find an automaton of the same function that has a Gram matrix of trees.
 
-    Norms and inner products need no more than that, and the spectral radius and the
-    Gram matrix of contexts take most of the time for dense transitions.
+    Norms and inner products need no more than that. The spectral radius and the Gram
+    matrix of contexts, which take most of the time for dense transitions, are skipped.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def hankel_svd(wta, rank_tol=None):
     -----
     Algorithm 1 of Rabusseau, Balle and Cohen (2016) inverts the square root of
     G_C (and prints V_T where its Lemma 1 has V_C), which fails on automata that
-    are not minimal. Here only singular values that are kept are divided by.
+    are not minimal. Here only the singular values that are kept are inverted.
 
     The roots are triangular, with the states in order of their weight in the Hankel
     matrix, and the singular values come from Jacobi's method: rare states of a grammar
@@ -324,9 +324,9 @@ def minimum(wta, rank_tol=None):
     Notes
     -----
     f_γ(t) = γ^size(t) f(t) has the same rank as f and converges for a small enough
-    γ, so it is minimised in place of a divergent f. The same is done where f does not
-    show all states, because transitions are so small that the values of large trees
-    are lost beside those of small ones.
+    γ, so it is minimised in place of a divergent f. The same is done where transitions
+    are so small that the values of large trees vanish beside those of small ones, which
+    hides states.
     """
     small, rank = _minimum(wta, 1.0, rank_tol)
     if small.n_states < rank and not rank_tol:

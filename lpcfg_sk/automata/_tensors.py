@@ -23,8 +23,8 @@ from lpcfg_sk._ragged import read_only
 
 #: Bytes of one temporary block; larger intermediates are cut along the first mode.
 _BLOCK_BYTES = 1 << 25
-#: Weights within 2 to the power of ± this need no scaling: sums of squares of products
-#: of two of them stay in range.
+#: Weights between 2 to the power of minus this and 2 to the power of this need no
+#: scaling: sums of squares of products of two of them stay in range.
 ORDINARY_EXPONENT = 200
 
 
@@ -387,7 +387,7 @@ class CPTensor:
 
     def normalized(self):
         """A tensor of ordinary weights, and the exponent of 2 taken out of it."""
-        # The factors of a product share the range of numbers.
+        # A product of three factors must stay in the ordinary range.
         exponents = [scale_exponent(f, ORDINARY_EXPONENT // 3) for f in self.factors]
         if not any(exponents):
             return self, 0
@@ -484,7 +484,7 @@ def scale_exponent(array, ordinary=ORDINARY_EXPONENT):
     array : ndarray of float64
         Finite weights, which may be near the ends of double precision.
     ordinary : int, default=200
-        Exponent up to which weights are left as they are.
+        Exponent up to which weights are not scaled.
 
     Returns
     -------

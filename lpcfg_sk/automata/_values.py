@@ -79,9 +79,9 @@ class _Trees(NamedTuple):
 def tree_log_values(wta, X, *, n_jobs=None):
     """Sign and log absolute value of f(t) for each tree.
 
-    All nodes of one height in a chunk of trees are one call of the tensor. The vector
-    of each node is divided by its largest absolute value and the logarithm is
-    carried along, so nothing under- or overflows.
+    The tensor is applied once to all nodes of one height in a chunk of trees. The
+    vector of each node is divided by its largest absolute value and the logarithm is
+    kept, so nothing under- or overflows.
 
     Parameters
     ----------

@@ -15,8 +15,8 @@ Slips of the text that are corrected here:
 
 * Proposition 1 prints a negative middle term, and its proof replaces a sum that may
   exceed one by one. See :func:`entropy_bound`.
-* Proposition 2 prints β = log κ + 1 + log(1/q), which is larger than log(1/q); no β
-  so large will do.
+* Proposition 2 prints β = log κ + 1 + log(1/q), which is larger than log(1/q); a β
+  that large is impossible.
 * Proposition 7 starts its sum at log² m where strings longer than log² m / α are
   meant.
 """
@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 
 def check_constants(*, L=1.0, q=0.5, alpha=1.0, s=1.0, N=1):
-    """Refuse impossible constants of a distribution."""
+    """Reject impossible constants of a distribution."""
     positive(L=L, s=s, N=N)
     between_0_and_1(q=q)
     if not alpha >= 1:
@@ -35,21 +35,21 @@ def check_constants(*, L=1.0, q=0.5, alpha=1.0, s=1.0, N=1):
 
 
 def positive(**values):
-    """Refuse values that are not positive."""
+    """Reject values that are not positive."""
     for name, value in values.items():
         if not value > 0:
             raise ValueError(f"{name} must be positive, got {value}")
 
 
 def not_negative(**values):
-    """Refuse values that are negative."""
+    """Reject negative values."""
     for name, value in values.items():
         if not value >= 0:
             raise ValueError(f"{name} must not be negative, got {value}")
 
 
 def between_0_and_1(**values):
-    """Refuse values outside the open unit interval."""
+    """Reject values outside the open unit interval."""
     for name, value in values.items():
         if not 0 < value < 1:
             raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")

@@ -90,7 +90,7 @@ def log_ratio_distance(grammar, p, g, h):
     used = np.diag(moments) > 0
     with np.errstate(divide="ignore"):
         g, h = (np.log(np.asarray(x, dtype=float)[used]) for x in (g, h))
-    # Both forbid the rule: the ratio is that of the other rules.
+    # A rule that both forbid does not count.
     d = np.subtract(g, h, out=np.zeros_like(g), where=g != h)
     if np.isinf(d).any():
         return math.inf
@@ -131,7 +131,7 @@ def moment_ratios(grammar, theta):
 
 
 def tsybakov_gap(epsilon, *, mu, c1, c2, C, kappa):
-    r"""The t(ε) of lemma 7, which is to be negative.
+    r"""The t(ε) of lemma 7, which should be negative.
 
     Parameters
     ----------
@@ -174,7 +174,8 @@ def tsybakov_gap(epsilon, *, mu, c1, c2, C, kappa):
     b = mu * math.exp((-alpha + epsilon / 2) / c2)
     if max(a, b) >= 1:
         raise ValueError(f"epsilon={epsilon} is too large: a={a:.3g}, b={b:.3g}")
-    # Each term less its value at ε = 0, which cancel: (1-μ)/(1-a) - 1 = (a-μ)/(1-a).
+    # Each term minus its value at ε = 0; these values cancel in the sum:
+    # (1-μ)/(1-a) - 1 = (a-μ)/(1-a).
     first = c1 * mu * math.expm1((alpha + epsilon / 2) / c1) / (1 - a)
     second = c2 * mu * math.expm1((-alpha + epsilon / 2) / c2) / (1 - b)
     return first + second - (c1 + c2) * math.expm1(epsilon / 2)

@@ -294,7 +294,7 @@ def margin_relative_sample_size(rho, delta, *, N, L, q, Lambda=None, alpha=1.0):
         \log^2 n ≥ α \log\frac{2L}{δρ(1-q)^2} \Big/ \log\frac1q
 
     and log² n ≥ α. For strings 16e/ρ is 32e Z(m)/ρ, with m = log(32L/(ρ(1−q))) /
-    log(1/q). What it says of the log-loss is in :func:`margin_relative_deviation`.
+    log(1/q). :func:`margin_relative_deviation` gives the deviation of the log-loss.
 
     Examples
     --------
@@ -351,7 +351,7 @@ def margin_relative_deviation(n, rho, *, N, s, H):
 
 
 def parameter_deviation_probability(n, delta, *, mean, L, q, K=None):
-    r"""Probability that the relative frequency of a rule is off (section 7.3.2).
+    r"""Probability that a rule's relative frequency deviates (section 7.3.2).
 
     Parameters
     ----------

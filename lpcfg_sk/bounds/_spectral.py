@@ -157,7 +157,7 @@ def spectral_sample_size(
 ):
     r"""Samples after which the learnt distribution is close to the true one.
 
-    Theorem 8: with so many samples, with probability at least 1 − δ, the sum of
+    Theorem 8: with this many samples, with probability at least 1 − δ, the sum of
     ``|p̂(t) − p(t)|`` over all trees with N binary rules is at most ε, for every root
     nonterminal.
 
@@ -296,7 +296,7 @@ def spectral_ratio_sample_size(
         raise ValueError("give either N, for a tree, or n_words, for marginals")
     N = 2 * n_words - 1 if N is None else N
     positive(N=N)
-    # The root is so close to one that its difference would lose digits.
+    # The root is so close to one that subtracting one would lose digits.
     spread = np.expm1(np.log1p(epsilon) / (2 * N + 1))
     needed = 128 * (m / (spread * Lambda * sigma**2)) ** 2
     return int(np.ceil(needed * np.log(2 * m * R / delta)))
@@ -349,7 +349,7 @@ def separability_report(estimator):
     for a, projection in model.projections_.items():
         s, m, count = projection.singular_values, model.m_[a], model.counts_[a]
         if len(s) == 0:
-            # One state, whose features are constant.
+            # A single state has constant features.
             sigma, xi = np.ones(1), 1.0
         else:
             sigma = s / (projection.phi_norm * projection.psi_norm)

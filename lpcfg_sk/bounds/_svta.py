@@ -62,7 +62,7 @@ def svta_weight_bounds(singular_values):
     if s.ndim != 1 or not ((s > 0) & np.isfinite(s)).all():
         raise ValueError("singular_values should be a vector of positive numbers.")
     root = np.sqrt(s)
-    # Sorted, the bound is √s₃ / (√s₁ √s₂), of which no part overflows.
+    # With sorted values the bound is √s₃ / (√s₁ √s₂), in which nothing overflows.
     three = np.stack(np.broadcast_arrays(*np.ix_(root, root, root)))
     low, middle, high = np.sort(three, axis=0)
     return SVTAWeightBounds(root, low / middle / high)
@@ -236,7 +236,7 @@ def geometric_truncation_max_size(epsilon, *, n, n_kept, n_words, C, theta):
 def _power(base, exponent):
     """Return the power, inf where it is too large."""
     with np.errstate(over="ignore"):
-        # A larger exponent may not fit a double, and would change nothing.
+        # A larger exponent may not fit a double, and would not change the result.
         return np.power(float(base), float(min(exponent, 10**9)))
 
 

@@ -2,8 +2,8 @@
 
 The rules of a nonterminal, in a fixed order, are a chain of binary choices (section 3.2
 of Cohen and Smith, 2012): link i stops with rule i or goes on to the later ones.
-Learning does not parse with that form; counts of its events are counts of rules and
-their tail sums, which ``BinomialChains`` works with.
+Learning does not parse with that form. The counts of its events are counts of rules
+and their tail sums, from which ``BinomialChains`` works.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from lpcfg_sk.cfg._derivations import rules_of_nodes
 from lpcfg_sk.cfg._rules import Rule, rules_by_lhs
 from lpcfg_sk.treebank import check_treebank
 
-# How far probabilities of a nonterminal may be from one in sum.
+# How far the sum of a nonterminal's probabilities may be from one.
 _ROUNDING = 1e-6
 
 
@@ -27,7 +27,7 @@ class BinaryNormalForm:
 
     ``A -> α_1 | A1``, ``A1 -> α_2 | A2``, ..., ``A{N-1} -> α_N``;
 
-    one or two rules stay as they are. (The text of section 3.2 adds links to these as
+    one or two rules do not change. (The text of section 3.2 adds links to these as
     well, the figure does not; the bounds of :mod:`lpcfg_sk.bounds` take the smaller
     number of rules N of the figure.)
 
@@ -79,7 +79,7 @@ class BinaryNormalForm:
         rules, self._links = [], {}
         for lhs, group in self._groups.items():
             names = [lhs]
-            # Figure 2 leaves pairs of rules as they are.
+            # Figure 2 does not change nonterminals of two rules.
             while 2 < len(group) != len(names):
                 suffix = len(names)
                 while f"{lhs}{suffix}" in taken:
@@ -125,7 +125,8 @@ class BinaryNormalForm:
             if len(group) == 2:
                 binary.append(np.array([stop[0], go[0]]))
             else:
-                # The rules of a chain alternate; its last link does not go on.
+                # The chain alternates between stopping and going on; its last link
+                # only stops.
                 binary.append(np.stack([stop, go], axis=1).ravel()[:-1])
         names = [str(rule) for rule in self.grammar.rules]
         return pd.Series(np.concatenate(binary), index=names)
@@ -227,7 +228,7 @@ class BinaryNormalForm:
         kept = ~is_link[treebank.label]
         n_kept = offsets(kept)
         nodes, above = np.arange(len(kept)), _global_parents(treebank)
-        # The nearest node at or above each one that is kept; roots are.
+        # For each node, the nearest node at or above it that is kept. Roots are kept.
         nearest = np.where(kept, nodes, above)
         while not kept[nearest].all():
             nearest = nearest[nearest]

@@ -1,4 +1,4 @@
-"""Context-free grammars, and those of hidden Markov models."""
+"""Context-free grammars, also those of hidden Markov models."""
 
 import warnings
 from collections import Counter
@@ -314,7 +314,7 @@ class CFG:
         try:
             TopologicalSorter(below).prepare()
         except CycleError as error:
-            # Each symbol of the error's list is below the next one.
+            # The error lists the cycle from the bottom up.
             return error.args[1][::-1]
         return None
 
@@ -326,7 +326,7 @@ def _count_productions(treebank):
     ----------
     treebank : Treebank
         Trees with nodes of any number of children. Terminals are the words that models
-        see, which :class:`RareWords` makes classes of.
+        see, some of which :class:`RareWords` replaced by classes.
 
     Returns
     -------
@@ -343,8 +343,8 @@ def _count_productions(treebank):
     word = treebank.word[treebank.token_offsets[tree] + treebank.start]
     # Terminals are numbered after the labels.
     symbol = np.where(label >= 0, label, n_labels + word)
-    # Right-hand sides repeat so much that a dictionary of id tuples is small; only
-    # distinct ones become strings.
+    # Few right-hand sides are distinct, so a dictionary of id tuples is small; only
+    # its keys become strings.
     keys = Counter()
     has_parent = np.flatnonzero(treebank.parent >= 0)
     above = treebank.node_offsets[tree[has_parent]] + treebank.parent[has_parent]
@@ -406,9 +406,9 @@ def hmm_to_cfg(initial, transition, emission, *, stop, words=None):
     Returns
     -------
     grammar : CFG
-        Rules ``S -> Qi``, ``Qi -> Ei Qj | Ei`` and ``Ei -> 'word'``, one multinomial
-        for each of the model's, so that the derivations of a sentence are its
-        sequences of states (section 3 of Cohen and Smith, 2012).
+        Rules ``S -> Qi``, ``Qi -> Ei Qj | Ei`` and ``Ei -> 'word'``, with one
+        multinomial per multinomial of the model, so that the derivations of a sentence
+        are its sequences of states (section 3 of Cohen and Smith, 2012).
     theta : Series of float
         Probabilities of the rules, in the order of ``grammar.rules``.
 

@@ -25,7 +25,7 @@ _MOST_CHAINS = 100_000
 def is_binary(grammar):
     """Return whether all rules are A → B C or A → x, and no A has both kinds.
 
-    The rules of an implicit start symbol, which is no node of the trees, do not count.
+    The rules of an implicit start symbol, which is not a node of trees, do not count.
     """
     kinds = {(rule.lhs, rule.terminal) for rule in grammar.rules}
     if grammar.implicit_start:
@@ -105,9 +105,9 @@ def encoded_lpcfg(grammar, theta, *, literals=False):
     theta : ndarray of float64, shape (n_rules,)
         Probabilities of the rules; those of zero are left out.
     literals : bool, default=False
-        Whether words that have siblings have labels of their own, which begin with
-        `LITERAL`, in place of the states of one label. All nonterminals then have one
-        state.
+        Whether each word that has siblings gets its own label, which begins with
+        `LITERAL`, instead of a state of one common label. All nonterminals then have
+        one state.
 
     Returns
     -------

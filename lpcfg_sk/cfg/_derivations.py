@@ -17,11 +17,11 @@ from lpcfg_sk.cfg._rules import best_chains, rewarded_chains, rule_weights
 from lpcfg_sk.exceptions import ChartMemoryError
 from lpcfg_sk.treebank import Treebank, over_chunks
 
-# A sentence costs about the cube of its length; this is some twenty sentences of
+# A sentence costs about the cube of its length; this is about twenty sentences of
 # ordinary length.
 _CHUNK_WORK = 200_000.0
 
-# Bytes of a chart, as of all parsers.
+# Most bytes of a chart, the default of all parsers.
 _MAX_MEMORY = 2**31
 
 
@@ -38,8 +38,8 @@ def encode(grammar, treebank):
     Returns
     -------
     terminal : ndarray of int32, shape (n_tokens,)
-        That of the word which models see (see :class:`RareWords`); where the grammar
-        does not have it, that of its signature class, and then of the token itself.
+        The terminal of the word that models see (see :class:`RareWords`); if the
+        grammar lacks it, that of the word's signature class, or else of the token.
     """
     words = treebank.words
     terminal = words.known_class(words.map_to(grammar.terminals))[treebank.word]
@@ -56,7 +56,7 @@ def check_probabilities(theta, n_rules):
     Parameters
     ----------
     theta : ndarray of float
-        What should be probabilities.
+        The numbers to check.
     n_rules : int
         Number of rules.
     """

@@ -1,4 +1,4 @@
-"""Log-loss and rule counts of trees and sentences, and algorithm 1, its minimiser."""
+"""Log-loss and rule counts of trees and sentences, and its minimisation."""
 
 import logging
 import warnings
@@ -29,7 +29,7 @@ _ROUNDING = 1e-9
 
 
 class Minimum(NamedTuple):
-    """Where one start has ended.
+    """Result of minimisation from one start.
 
     Attributes
     ----------
@@ -42,8 +42,8 @@ class Minimum(NamedTuple):
     losses : list of float
         Log-loss before each iteration and at the end.
     objectives : list of float
-        What is minimised, at the same times: the log-loss plus the penalty of the
-        Dirichlet prior, which never rises.
+        The objective at the same times, which never rises: the log-loss plus the
+        penalty of the Dirichlet prior.
     n_iter : int
         Number of iterations.
     converged : bool
@@ -82,7 +82,7 @@ def minimise(risk, chains, theta, *, max_iter, tol, verbose=0):
     Minimum
     """
     binomials = chains.split(theta)
-    # Without sentences the counts do not depend on theta: equation 22 solves it.
+    # Without sentences the counts do not depend on theta, and one step is enough.
     converged = len(risk.sentences) == 0
     if converged:
         binomials = chains.estimate(risk.tree_counts, binomials)
@@ -128,7 +128,7 @@ class EmpiricalRisk:
     n_samples : float
         Weight of all rows: the n of the margin n^-s.
     total_weight : float
-        The same with the discount of the sentences: the loss is a mean over it.
+        The same with sentences discounted; the loss is divided by it.
     n_zero_probability : int
         Rows that the grammar does not derive, and that are left out.
     max_memory : int
@@ -358,11 +358,12 @@ class RuleCountsMixin:
     def score(self, X, y=None, *, sample_weight=None):
         """Minus the empirical log-loss: the mean log probability of the rows.
 
-        Rows outside the language of the grammar, which no probabilities could help,
-        are left out and counted in a warning; a row that only these probabilities
-        make impossible gives -inf. So scores of grammars that derive different rows
-        are not comparable: :func:`~lpcfg_sk.metrics.log_likelihood_scorer`, which is
-        -inf where a row is not derived, compares grammars.
+        Rows outside the language of the grammar, whose probability is zero whatever
+        the rule probabilities, are left out and counted in a warning. A row that is
+        impossible only under these probabilities gives -inf. Scores of grammars that
+        derive different rows are therefore not comparable. To compare grammars, use
+        :func:`~lpcfg_sk.metrics.log_likelihood_scorer`, which is -inf where a row is
+        not derived.
 
         Parameters
         ----------

@@ -289,7 +289,7 @@ def renormalize(grammar, weights):
     .. math:: θ_{A → β} = \frac{w_{A → β}}{Z_A} \prod_{B ∈ β} Z_B
 
     The proof of theorem 1 of Cohen and Smith (2012) uses it for the binary normal
-    form. It also mends probabilities that sum to one but lose mass to infinite
+    form. It also repairs probabilities that sum to one but lose mass to infinite
     derivations. Nonterminals that no derivation contains get equal probabilities.
 
     Examples

@@ -63,8 +63,8 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         depends on it: the floor of the i-th rule is about :math:`γ (1-γ)^{i-1}` if it
         comes early, and can be as low as a product of margins if the links before it
         are at theirs. "frequency" puts the most frequent rules first. The class Θ(γ)
-        of grammars then depends on the data, so theorems 2 and 3, which are about a
-        class that is fixed before, do not cover it; they cover "grammar".
+        of grammars then depends on the data, so theorems 2 and 3, which assume a class
+        that is fixed in advance, do not apply; they apply to "grammar".
     smoothing : {"margin", "dirichlet"}, default="margin"
         "dirichlet" replaces the margin by pseudo-counts α - 1 (equation 26).
     alpha : float, default=1.1
@@ -97,7 +97,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         out when sentences are parsed. None (or 0) for full charts.
     max_memory : int, default=2**31
         Most bytes that the chart of one sentence may take. A sentence that needs more
-        is answered as `on_failure` says; :meth:`fit` and methods that return
+        is handled by `on_failure`; :meth:`fit` and methods that return
         probabilities raise :class:`~lpcfg_sk.exceptions.ChartMemoryError` before the
         chart is allocated.
     on_failure : {"flat", "raise", "skip"}, default="flat"
@@ -126,9 +126,9 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         Empirical log-loss before each iteration and at the end, of smoothed counts
         where `lexicon_alpha` applies.
     objectives_ : list of float
-        What is minimised, at the same times: the log-loss, and for
+        The objective at the same times, which never rises: the log-loss, and for
         ``smoothing="dirichlet"`` the penalty of the prior, which is
-        :math:`-(α - 1) \sum (\log b + \log c) / n` over all binomials. It never rises.
+        :math:`-(α - 1) \sum (\log b + \log c) / n` over all binomials.
     n_iter_ : int
         Number of iterations; 0 in the supervised case.
     converged_ : bool
@@ -146,11 +146,11 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
 
     Notes
     -----
-    :meth:`score` leaves rows out that the grammar does not derive. It compares settings
-    of one grammar, such as `s`. Scores of grammars that derive different rows are not
-    comparable: a search over `grammar` would choose one that derives little. There
-    ``scoring=log_likelihood_scorer`` is the one to use, which is -inf where a row is
-    not derived.
+    :meth:`score` leaves out rows that the grammar does not derive. Use it to compare
+    settings of one grammar, such as `s`. Scores of grammars that derive different rows
+    are not comparable: a search over `grammar` would choose one that derives little.
+    For such a search use ``scoring=log_likelihood_scorer``, which is -inf where a row
+    is not derived.
 
     References
     ----------
@@ -329,7 +329,7 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         if self.init == "random" or start > 0:
             return normalised(risk.grammar, rng.standard_exponential(len(equal)))
         if self.init == "auto" and risk.tree_counts.any():
-            # One pseudo-count per nonterminal keeps rules that the trees lack.
+            # One pseudo-count per nonterminal keeps rules that do not occur in trees.
             return normalised(risk.grammar, risk.tree_counts + equal)
         return equal
 
@@ -470,7 +470,7 @@ def grammar_with_backoff(X, weights, *, alpha):
     for word, label, value in zip(
         entry_word.tolist(), smoothed.lex_label.tolist(), smoothed.lexical, strict=True
     ):
-        # Every word behind RareWords is in its table: none is unknown.
+        # The unknown word is not needed: RareWords leaves no word unknown.
         if word < len(words):
             rule = Rule(grammar.nonterminals[label], (words[word],), (True,))
             smoothed_counts[rule] = value

@@ -151,7 +151,7 @@ class CFGParserMixin(TreebankInputMixin):
         known = self._known_rows(X)
         parser = self._parser()
         if parser.grammar.arrays.n_states.max(initial=1) > 1:
-            # The best trees of a grammar with states would be those of its posterior.
+            # With states, trees would be ranked by posteriors of rules instead.
             theta = self._probabilities()
             parser = self._make_parser(
                 encoded_lpcfg(self.grammar_, theta, literals=True)
@@ -166,7 +166,7 @@ class CFGParserMixin(TreebankInputMixin):
         return parses
 
     def _known_rows(self, X):
-        """Rows whose words the grammar knows, for which charts need no guesses."""
+        """Rows without unknown words, for which charts would guess tags."""
         unknown = np.flatnonzero(encode(self.grammar_, X) < 0)
         rows = np.searchsorted(X.token_offsets, unknown, side="right") - 1
         return np.setdiff1d(np.flatnonzero(X.lengths > 0), rows)
@@ -397,7 +397,7 @@ class CFGParserMixin(TreebankInputMixin):
 
     @property
     def _binarized(self):
-        """Whether predicted trees are restored; files of old models do not say."""
+        """Whether predicted trees are restored; old model files do not say."""
         return getattr(self, "binarized_", False)
 
     def _parser(self):

@@ -290,7 +290,7 @@ def rule_weights(tables, theta):
             "diverges; remove the cycle from the grammar"
         )
     total = np.linalg.inv(np.eye(n) - step)
-    # Rounding must not open chains that do not exist.
+    # Rounding must not give weight to chains that do not exist.
     possible = _transitive(step > 0)
     total = np.where(possible, np.maximum(total, 0.0), 0.0)
     return _with_chains(theta, total, total != 0)
@@ -413,7 +413,7 @@ def rewarded_chains(tables, log_theta):
     step[lhs, child] = True
     reaches = _transitive(step)
     together = reaches & reaches.T
-    # A symbol reaches more symbols than those below its component do.
+    # A symbol reaches more symbols than any symbol of a lower component does.
     first = together.argmax(axis=1)
     order = np.lexsort((np.arange(n), first, reaches.sum(axis=1)))
     begins = np.flatnonzero(np.diff(first[order], prepend=-1))

@@ -444,7 +444,7 @@ def corpus_files(package, pattern, path=None):
         folders = [folder / "corpora" for folder in data_folders()]
         places = [folder / name for folder in folders for name in names]
     else:
-        # Data of NLTK hold other corpora, too, with files of like names.
+        # A folder of NLTK's data also holds other corpora with similar file names.
         folders = [Path(path), Path(path, "corpora")]
         places = [folder / name for folder in folders for name in names] + [Path(path)]
     for place in places:

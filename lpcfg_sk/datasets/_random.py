@@ -181,7 +181,7 @@ def _states_of(name, m):
 
 
 def _check_room(interminals, preterminals, n_words, n_states, share):
-    """Refuse sizes for which there are too few words or rules."""
+    """Reject sizes for which there are too few words or rules."""
     if not share:
         return
     n_inter, n_pre = len(interminals), len(preterminals)

@@ -39,7 +39,7 @@ def toy_grammar():
     text = files("lpcfg_sk.datasets").joinpath("toy_grammar.txt").read_text("utf-8")
     sections = []
     for section in text.split("\n\n"):
-        # Rules with placeholders stand once for each form of the verb.
+        # A section with placeholders is repeated for each form of the verb.
         for tag, number, time in _FORMS if "#[" in section else _FORMS[:1]:
             rules = section.replace("#[", f"{tag}[").replace("#]", f"{number}]")
             sections.append(rules.replace("%", time))
@@ -64,7 +64,7 @@ def load_toy(n=3000, *, subset="all", return_grammar=False):
     visible in them: subjects agree with verbs and relative clauses with nouns,
     verbs choose their complements, prepositional phrases attach by preposition,
     definiteness and the classes of verbs and nouns, adverbials of time agree with
-    the tense of their verb, and what is coordinated is of one class.
+    the tense of their verb, and conjuncts are of one class.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ def compile_templates(text, *, domains, root):
     -------
     grammar : LPCFG
         Over the labels that :class:`TreeBinarizer` gives by default. The latent
-        states of a label are its features, and of an intermediate node what is
-        still to come.
+        states of a label are its features; those of an intermediate node are the
+        children still to come.
     """
     return _Compiler(text, domains).compile(*root)
 
@@ -190,7 +190,7 @@ class _Compiler:
         return self.realizations[symbol]
 
     def _choices(self, symbol):
-        """What one child with free variables may be."""
+        """Possible values of a child with free variables."""
         for features, p, _ in self._bindings(symbol[1], ()):
             for made, share in self._realize(symbol[0], features).items():
                 yield made, p * share

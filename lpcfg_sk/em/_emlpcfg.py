@@ -53,8 +53,8 @@ class EMLPCFG(BaseLPCFG):
 
     The nonterminals of the trees are split into latent states, and the
     probabilities of the split rules are those that make the trees likely. EM finds
-    a local maximum, so the start matters, and it fits the training trees too well
-    if nothing stops it: smoothing and held-out trees do.
+    a local maximum, so the start matters. It also overfits the training trees, which
+    smoothing and held-out trees prevent.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class EMLPCFG(BaseLPCFG):
         Where to start. "perturb": relative frequencies of rules, divided evenly over
         the states and multiplied by random numbers. A learner (fitted or not) of
         a probabilistic grammar, such as :class:`PivotLPCFG`: its grammar, mixed
-        with 3% of uniform; `m` is then the learner's own.
+        with 3% of evenly divided frequencies; `m` is then the learner's own.
     max_iter : int, default=100
         Most iterations of a run.
     tol : float or None, default=0.05
@@ -78,8 +78,8 @@ class EMLPCFG(BaseLPCFG):
         Number of random starts; the best is kept, by its score on held-out trees,
         or by likelihood where there are none. 1 where `init` is a learner.
     smoothing : float, default=0.1
-        Part of each rule's probability, more of a rare rule's, that is shared between
-        states: in each iteration its counts are mixed with the product of their
+        Part of each rule's probability that is shared between states, larger for rare
+        rules: in each iteration a rule's counts are mixed with the product of their
         marginals over the states of parent and children. 0 is plain EM.
     lexicon_alpha : float, default=1.0
         Strength, in tokens, of the mix of each word with its signature class.
@@ -88,7 +88,7 @@ class EMLPCFG(BaseLPCFG):
         model is then trained on all trees for that number. With None, or fewer than
         five trees to hold out, training goes on until `tol` or `max_iter`.
     n_iter_no_change : int, default=5
-        Number of iterations that must gain `tol`.
+        Number of iterations over which the score must grow by `tol`.
     warm_start : bool, default=False
         Whether fit goes on from the last fit, for the number of iterations that
         `max_iter` and `tol` allow, without holding out trees.
@@ -113,7 +113,7 @@ default="auto"
         chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
         it without a tree.
     n_jobs : int, default=None
-        Number of threads. Does not change a bit of the result.
+        Number of threads. The result does not depend on it.
     verbose : int, default=0
         Whether to report each iteration (on standard error).
     random_state : int, RandomState instance or None, default=None
@@ -155,7 +155,7 @@ default="auto"
     exists. Equal trees are merged and sorted by their content, so the result depends
     neither on the order of the trees nor on whether a tree is repeated or weighted.
 
-    Interrupted by the keyboard, fit leaves the model of the last iteration.
+    After a keyboard interrupt the estimator holds the model of the last iteration.
 
     References
     ----------
@@ -269,7 +269,7 @@ default="auto"
             X, sample_weight, self
         )
         self.n_failed_ = 0
-        # What a corpus of several chunks leaves for later passes goes to files.
+        # With several chunks, what later passes need is kept in files.
         with Spool(on_disk=len(X.chunk_offsets) > 2) as spool:
             trees = TrainingTrees.from_corpus(
                 X, weight, spool, estimator=self, n_jobs=self.n_jobs
@@ -287,7 +287,7 @@ default="auto"
         return self
 
     def _fit_trees(self, trees):
-        """Run EM from all starts, for as long as held-out trees gain."""
+        """Run EM from all starts, as long as the score of held-out trees grows."""
         rng = check_random_state(self.random_state)
         seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init)
         starts, parts = [_LEARNER], None
@@ -354,7 +354,7 @@ default="auto"
         return run
 
     def _add_sentences(self, trees, run, sentences, weight):
-        """Go on from a run with the expected counts of trees and sentences."""
+        """Continue a run with the expected counts of trees and sentences."""
         of_trees_layout = run.layout
         e_step = ExpectedCounts(trees, of_trees_layout, n_jobs=self.n_jobs)
         parameters = run.parameters
@@ -387,7 +387,7 @@ default="auto"
     def _start(self, start, trees):
         """Return the layout and parameters of a start.
 
-        A start is numbers of states with a seed, or says which model to take.
+        A start is a pair of the numbers of states and a seed, or names a model.
         """
         rules = trees.rules
         if start not in (_LAST_FIT, _LEARNER):
@@ -406,7 +406,7 @@ default="auto"
         return layout, parameters
 
     def _report(self, run):
-        """Report an iteration, and a likelihood that fell."""
+        """Report an iteration, and warn if the likelihood fell."""
         n_iter = len(run.lower_bounds)
         if self.verbose:
             held_out = f", held-out trees {run.scores[-1]:.4f}" if run.scores else ""
@@ -426,9 +426,9 @@ default="auto"
             )
 
     def _publish(self, run, rules, coarse_rules):
-        """Make the model of a run that of the estimator.
+        """Set the fitted attributes from a run.
 
-        `coarse_rules` are those of the grammar that prunes.
+        `coarse_rules` are the rules of the grammar that prunes.
         """
         alpha = self.lexicon_alpha
         grammar = grammar_of_parameters(

@@ -24,12 +24,12 @@ __all__ = [
     "warn_of_failures",
 ]
 
-#: A chunk has at least this many nodes for each rule, and at least one for so many
-#: parameters: its counts are as large as the parameters, and adding them up must
-#: stay cheap beside computing them.
+#: A chunk has at least this many nodes per rule, and at least one node per this many
+#: parameters. Its counts are as large as the parameters, so adding them up for smaller
+#: chunks would take too long compared with computing them.
 _NODES_PER_RULE = 32
 _PARAMETERS_PER_NODE = 300
-#: Most counts to keep for the next chunk; other processes send new ones each time.
+#: Most arrays of counts to keep for reuse; other processes send new ones each time.
 _SPARES = 8
 
 
@@ -66,7 +66,7 @@ class ExpectedCounts:
         self.spare = deque(maxlen=_SPARES)
 
     def __getstate__(self):
-        # A worker is given its chunk with the call.
+        # A worker receives its chunk with each call.
         spare = deque(maxlen=_SPARES)
         return {"layout": self.layout, "n_jobs": None, "chunks": [], "spare": spare}
 
@@ -153,8 +153,8 @@ def _batches(index, layout, weight, begin, end):
     )
 
 
-#: Cubed sentence lengths in a chunk, whose counts are as large as the parameters:
-#: adding them up must stay cheap beside computing them.
+#: Sum of the cubed sentence lengths of a chunk. Its counts are as large as the
+#: parameters, so adding them up must be cheap compared with computing them.
 _CHUNK_WORK = 5_000_000
 
 

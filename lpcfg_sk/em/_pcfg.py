@@ -22,8 +22,8 @@ class PCFG(BaseLPCFG):
     smoothing : float, default=1.0
         Strength of the lexicon's smoothing, in tokens: the tags of a word seen
         c times are mixed, c : smoothing, with those of its signature class. With
-        0 the grammar is the exact maximum-likelihood estimate and knows no
-        unknown word.
+        0 the grammar is the exact maximum-likelihood estimate, and unknown words
+        are impossible.
     unlabeled_weight : float, default=0.5
         Weight w of a sentence without a tree. The counts of rules are c(trees) + w
         E[c(sentences)], where the expectation is over the trees of the sentences under
@@ -44,9 +44,9 @@ default="auto"
         chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
         it without a tree.
     n_jobs : int, default=None
-        Number of threads. Does not change a bit of the result.
+        Number of threads. The result does not depend on it.
     verbose : int, default=0
-        How much to say during long work.
+        How much to report during long computations.
 
     Attributes
     ----------

@@ -21,7 +21,8 @@ __all__ = [
 
 #: Largest factor by which the perturbation changes a parameter, up or down.
 _NOISE = 3.0
-#: Part of uniform in the mix when EM starts from another model.
+#: Share of relative frequencies, divided evenly over the states, in the mix when EM
+#: starts from another model.
 _UNIFORM = 0.03
 #: Occurrences of a nonterminal that a latent state needs.
 _COUNT_PER_STATE = 10
@@ -121,12 +122,12 @@ def check_possible(lost, rules):
 
 
 def n_supported_states(m, rules):
-    """Numbers of states that are asked for and that the trees support.
+    """Numbers of states: those that `m` asks for, cut to what the trees support.
 
     Parameters
     ----------
     m : int, mapping of str to int, or callable
-        What the user asks for.
+        The user's parameter.
     rules : RuleCounts
         The rules and their counts.
 
@@ -156,7 +157,7 @@ def perturbed(rules, layout, rng):
     -------
     Estimates
         Probabilities; each is a relative frequency, divided evenly over the
-        states of the children, times a random factor between 1/3 and 3 (even on
+        states of the children, times a random factor between 1/3 and 3 (uniform on
         the log scale), normalised (Matsuzaki, Miyao and Tsujii, 2005).
     """
     counts = _even_counts(rules, layout)
@@ -178,9 +179,9 @@ def _even_counts(rules, layout):
 
 
 def from_grammar(rules, layout, grammar):
-    """Take the parameters of a grammar, mixed with a little of everything.
+    """Take the parameters of a grammar, mixed with some of the treebank's frequencies.
 
-    Zeros stay zeros in EM; the mix gives each rule of the trees a chance.
+    Zeros stay zeros in EM; the mix gives each rule of the trees a positive probability.
 
     Parameters
     ----------
@@ -245,7 +246,7 @@ def last_parameters(rules, layout, grammar, emissions):
     Returns
     -------
     Estimates or None
-        None where the rules are others.
+        None where the rules differ.
     """
     a = grammar.arrays
     lex_word, lex_label, lexical = emissions

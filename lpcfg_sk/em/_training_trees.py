@@ -18,7 +18,7 @@ from lpcfg_sk.treebank import (
     over_chunks,
 )
 
-#: Fewest trees to hold out; fewer say nothing.
+#: Fewest trees to hold out; fewer are too noisy to choose by.
 _FEWEST_HELD_OUT = 5
 #: Most trees to hold out: more do not choose better, and they are kept in memory.
 _MOST_HELD_OUT = 20_000
@@ -37,11 +37,11 @@ class TrainingTrees:
     X : Treebank or ShardedTreebank
         The corpus.
     parts : list of tuple
-        For each chunk of the corpus what `spool` keeps of its trees (columns of a
+        For each chunk of the corpus the item of `spool` with its trees (columns of a
         :class:`RuleIndex`, weights, and rows within the chunk), and their
         :class:`RuleCounts`.
     spool : Spool
-        Where more can be kept.
+        Where to keep other trees, such as those of a split.
     n_jobs : int, default=None
         As in joblib.
 
@@ -139,7 +139,7 @@ class TrainingTrees:
         return self.X[np.concatenate(rows)], np.concatenate(weights)
 
     def hold_out(self, fraction, rng):
-        """Split the trees into those to train on and those to choose by.
+        """Split the trees into training trees and held-out trees.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class TrainingTrees:
 
 
 def merge_equal_trees(index, weight):
-    """Find the different trees of a treebank.
+    """Find the distinct trees of a treebank.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def merge_equal_trees(index, weight):
     Returns
     -------
     rows : ndarray of int64
-        One row for each different tree, in an order that depends on their content
+        One row for each distinct tree, in an order that depends on their content
         only.
     weight : ndarray of float64
         Sum of the weights of equal trees.
@@ -274,8 +274,8 @@ class HeldOut:
         """Return the weighted mean log probability.
 
         A rule that no training tree has gets a small constant probability, with
-        the states of its children as they are in general. The lexicon is
-        smoothed as it is in the final model.
+        the overall distribution of its children's states. The lexicon is smoothed
+        as in the final model.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ def _split(estimator):
 
 
 class MemberGroup:
-    """Fitted members that see sentences alike and share one coarse chart.
+    """Fitted members with the same preprocessing, which share one coarse chart.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class MemberGroup:
         X : Treebank
             Sentences.
         quick : bool, default=False
-            Whether marginals that are right to a few digits suffice; else they are
+            Whether marginals need only be accurate to a few digits; otherwise they are
             computed with a lower threshold.
 
         Returns
@@ -112,7 +112,7 @@ def group_members(estimators):
 
 
 def _rules(grammar):
-    """Return what decides the full charts of a grammar: all but its parameters."""
+    """Return all of a grammar but its parameters, which determines its full charts."""
     values = ("binary", "lexical", "root", "n_states", "rule_offset", "lex_offset")
     arrays = grammar.arrays._asdict()
     rules = [array for name, array in arrays.items() if name not in values]
@@ -149,7 +149,7 @@ class Electorate:
         for table in tables:
             seen, ids = {}, []
             for name in table.names:
-                # The second bracket of a name is the second of a unary chain.
+                # The second bracket with the same name is the second in a unary chain.
                 order = seen[name] = seen.get(name, -1) + 1
                 ids.append(names.setdefault((name, order), len(names)))
             self.brackets.append(np.array(ids, dtype=np.int64))
@@ -160,7 +160,7 @@ class Electorate:
         )
 
     def is_of(self, estimators):
-        """Whether it was made of these members, as they are fitted now."""
+        """Whether it was made from the current fits of these members."""
         parts = _parts(estimators)
         return len(parts) == len(self._made_of) and all(
             map(operator.is_, parts, self._made_of)

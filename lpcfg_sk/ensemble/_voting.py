@@ -44,14 +44,15 @@ class VotingParser(ParserMixin, _BaseComposition):
 
     .. math:: \sum_{(X, i, j)} \Big( \sum_k w_k P_k(X, i, j) - λ \Big)
 
-    over its brackets: minimum Bayes risk under the mixture, free of any one grammar.
+    over its brackets: minimum Bayes risk under the mixture. It need not be a tree of
+    any one grammar.
     Members may have any binarisation, and any number of latent states.
 
     Parameters
     ----------
     estimators : list of (str, estimator)
         Members: parsers as :func:`make_parser` gives them. ``"drop"`` leaves one out;
-        one inside :class:`sklearn.frozen.FrozenEstimator` is taken as it is fitted.
+        one inside :class:`sklearn.frozen.FrozenEstimator` is not fitted again.
     weights : list of float, default=None
         Weights of the votes; equal ones where None. A weight of zero leaves a member
         out.
@@ -64,7 +65,7 @@ class VotingParser(ParserMixin, _BaseComposition):
         tree. Members whose chart does not fit do not vote; with "raise" this is an
         error, too.
     n_jobs : int, default=None
-        Number of threads. Does not change a bit of the result.
+        Number of threads. The result does not depend on it.
 
     Attributes
     ----------
@@ -262,7 +263,7 @@ class VotingParser(ParserMixin, _BaseComposition):
                     return [tree(row) for row in range(begin, end)]
                 nodes = bracket_trees(ballot.table, brackets, self.bracket_penalty)
                 rows = zip(range(begin, end), nodes, voted, strict=True)
-                # Rows on which a member did not vote at once are counted alone.
+                # Rows on which some member did not vote are counted one by one.
                 return [(x, []) if every else tree(row) for row, x, every in rows]
 
             rows = map_row_ranges(trees_of, treebank, n_jobs=n_jobs)
@@ -353,7 +354,7 @@ class _Ballot:
         return self._mean(sorted(parts, key=lambda part: part[0])), left_out
 
     def widen(self, row):
-        """Let the words of a row be open-class words, too; say whether they can."""
+        """Let a row's words be open-class words, too; return whether they can be."""
         charts = [one for _, group_charts in self.groups for one in group_charts]
         return any([one.widen(row) for one in charts])
 
@@ -368,7 +369,7 @@ class _Ballot:
             return None
 
     def count_rows(self, begin, end):
-        """Count the votes on a range of rows, all rows together.
+        """Count the votes on a range of rows together.
 
         Returns
         -------
@@ -414,7 +415,7 @@ class _Ballot:
             weights.append(share * part.weight)
             # A bracket without weight has no depth.
             depths.append(np.where(part.weight > 0, part.depth, 0.0))
-            # Members may give one tag several names of their own.
+            # Several tags of a member may be one tag of the table.
             tags = self.electorate.tags[number]
             np.add.at(tag_weight.T, tags, share * part.tag_weight.T)
         key, place = np.unique(np.concatenate(keys), return_inverse=True)

@@ -32,7 +32,7 @@ class _NodeFeatures(
 ):
     """Features of nodes as a CSR block of the treebank.
 
-    A subclass names its block and its templates. The output is a treebank also under
+    A subclass names its block and its templates. The output is a treebank even under
     ``set_config(transform_output="pandas")``.
     """
 
@@ -92,7 +92,7 @@ class _NodeFeatures(
 
         def count(chunk):
             parts = [_count(*raw, chunk.n_nodes) for raw in self._raw(chunk, templates)]
-            # A treebank of one chunk is that chunk: its blocks are those of `X`.
+            # A treebank of one chunk is the chunk itself, so its blocks can be kept.
             blocks = [block for _, _, block in parts] if chunk is only_chunk else None
             return chunk.n_nodes, [part[:2] for part in parts], blocks
 
@@ -133,8 +133,8 @@ class _NodeFeatures(
         -------
         treebank : Treebank
             `X` with one more block; features never seen in training are left out.
-            In a parser that was loaded from a compact file `X` is returned as it is:
-            parsing does not read features.
+            In a parser that was loaded from a compact file `X` is returned unchanged,
+            because parsing does not read features.
         """
         X = check_treebank(X, estimator=self, binary=True, allow_empty=True)
         check_is_fitted(self)
@@ -362,7 +362,7 @@ def _count(rows, keys, n_nodes):
     else:
         vocabulary, columns = np.unique(keys, return_inverse=True)
     block = _csr(rows, columns, n_nodes, len(vocabulary))
-    # Counted in the matrix: a callable may name a feature twice at one node.
+    # Counts come from the matrix: a callable may name a feature twice at one node.
     return vocabulary, np.bincount(block.indices, minlength=len(vocabulary)), block
 
 

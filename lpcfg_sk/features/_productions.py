@@ -157,7 +157,7 @@ class Productions:
     def _keys(self, table):
         """Return ids of a table's labels and keys of its rules, -1 if unknown."""
         keys = RuleKeys(table, self.labels, self.words)
-        # Sorted by label first, unlike the entries of the table.
+        # Rules are sorted by label first, unlike the entries of the table.
         label, word = keys.label[table.lex_label], keys.word[table.lex_word]
         return keys.label, keys.rules, lexical_keys(label, word, len(self.words))
 

@@ -237,7 +237,7 @@ class FeatureNames(Sequence):
     prefixes : list of str
         Prefix of the names of each template's features.
     templates : list
-        Named templates, or None for callables, whose keys are names.
+        Named templates; None for a callable, whose keys are the names.
     vocabularies : list
         Keys of each template's features.
     productions : Productions

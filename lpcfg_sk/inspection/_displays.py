@@ -43,7 +43,7 @@ class Display:
         return ax
 
     def _whole_ticks(self):
-        # A caller who made the axis logarithmic chose its ticks, too.
+        # If the caller made the axis logarithmic, its ticks are not changed.
         if self.ax_.get_xscale() == "linear":
             self.ax_.locator_params(axis="x", integer=True)
 
@@ -149,8 +149,8 @@ class ConvergenceDisplay(Display):
 class SingularValueDisplay(Display):
     """Singular values of each nonterminal, or of an automaton.
 
-    They say how many latent states the data supports: where the curve has fallen to
-    the noise, further states learn nothing.
+    They show how many latent states the data supports: where the curve has fallen to
+    the level of noise, further states learn nothing.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class SingularValueDisplay(Display):
             Which nonterminals; the most frequent ones with several values where
             None.
         most : int, default=8
-            How many of them at most.
+            Largest number of nonterminals to draw.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure where None.
         **kwargs

@@ -28,7 +28,7 @@ def describe_state(model, nonterminal, state, *, top=10):
     Returns
     -------
     table : DataFrame
-        What state h rewrites to, the most probable first: ``kind`` ("word" or
+        Expansions of state h, the most probable first: ``kind`` ("word" or
         "rule"), ``expansion``, its ``probability`` given (a, h), and its ``lift``: that
         probability over the mean of the states of a.
 
@@ -77,7 +77,7 @@ def describe_state(model, nonterminal, state, *, top=10):
 
 
 def state_table(model, *, top=5):
-    """All latent states of a grammar, one row each.
+    """All latent states of a grammar, one row per state.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def state_numbers(estimator):
     -------
     table : DataFrame
         One row per nonterminal, the most frequent first: ``nonterminal``, ``count``,
-        ``m``; for a search only those that it searched, with the number ``base`` by
+        ``m``; for a search only those that it searched, with the number ``base`` with
         which it began.
 
     Examples

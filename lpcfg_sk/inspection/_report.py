@@ -87,7 +87,7 @@ def report(parser, treebank, path, *, title="Parsing errors"):
     """
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
-        # Before the work, not after it.
+        # Checked before the parser runs, not after it.
         raise FileNotFoundError(f"there is no folder {folder!r} for the page")
     gold = check_treebank(treebank, estimator="report", parsed=True)
     with warnings.catch_warnings(record=True) as caught:

@@ -312,7 +312,7 @@ def results_table(search):
         )
     results = search.cv_results_
     names = [n.removeprefix("param_") for n in results if n.startswith("param_")]
-    # The arrays of cv_results_ turn integers beside floats into floats.
+    # Not from the arrays of cv_results_, in which integers beside floats are floats.
     columns = {
         short: _column([params.get(name, pd.NA) for params in results["params"]])
         for name, short in zip(names, _short_names(names), strict=True)

@@ -32,14 +32,14 @@ class AggregateMarkovLM(BaseLanguageModel):
         Where EM starts: from the unigram distribution with a little noise, or from the
         pivot estimate (section 8 of Cohen and Collins, 2014).
     n_init : int, default=1
-        Number of random starts. Kept is the model with the highest probability of
-        held-out data, without them that of the training data. The pivot estimate is
+        Number of random starts. The model with the highest probability of held-out
+        data is kept, or of training data if none are held out. The pivot estimate is
         one start.
     max_iter : int, default=50
-        Largest number of EM iterations; 0 leaves the start as it is.
+        Largest number of EM iterations; 0 keeps the start.
     tol : float, default=1e-4
-        EM ends when an iteration raises the mean log likelihood of the training data,
-        or three iterations that of held-out data, by less.
+        EM ends when one iteration raises the mean log likelihood of the training data,
+        or three iterations raise that of held-out data, by less than this.
     prior : tuple (alpha, beta) or None, default=(5.0, 100.0)
         Pseudo-counts of the two Dirichlet priors: r(h | w1) is drawn towards π(h) by
         ``alpha`` events per context, s(w2 | h) towards the unigram by ``beta`` events
@@ -54,8 +54,8 @@ class AggregateMarkovLM(BaseLanguageModel):
         so that X may be one document. None runs all iterations.
     pivot_max_iter : int, default=20
         Largest number of iterations of the concave step that finds r given the pivot
-        estimate of s.  It overfits: a few are best, and without held-out data it
-        should be set to a few.
+        estimate of s.  Many iterations overfit, so without held-out data it should be
+        small.
     anchor_min_count : float or "auto", default="auto"
         Least count of a word that may be a pivot; "auto" admits the ``4 * m``
         commonest words.
@@ -344,7 +344,7 @@ class AggregateMarkovLM(BaseLanguageModel):
             cut = max(len(X) - max(1, round(fraction * len(X))), 1)
             return X[:cut], X[cut:]
         ends = np.cumsum([len(sentence) for sentence in X])
-        # Two tokens make the bigram that there has to be.
+        # Keep at least two tokens, which make one bigram.
         n_kept = max(int(ends[-1]) - max(1, round(fraction * int(ends[-1]))), 2)
         row = int(np.searchsorted(ends, n_kept))
         if row == len(X):
@@ -406,7 +406,7 @@ class AggregateMarkovLM(BaseLanguageModel):
 
         Notes
         -----
-        A state of A and E is the h of the next word, one of W is that word:
+        A state of A or E is the h of the next word, and a state of W is the word:
 
         .. math::
             t(A → W\,A, w, h' | h) = t(A → W\,E, w, h' | h) = s(w|h) r(h'|w), \quad

@@ -21,7 +21,7 @@ _CHUNK_NONZEROS = 100_000
 
 # Standard deviation of the log-normal noise on the unigram that starts plain EM.
 _INIT_NOISE = 0.1
-# Rounds without improvement on held-out data before giving up.
+# Training stops after this many rounds without improvement on held-out data.
 _PATIENCE = 3
 # Rounds that EM needs to leave the plateau around its symmetric random start.
 _PLATEAU = 15
@@ -58,7 +58,7 @@ class BigramCounts:
         self.matrix = matrix
         self.total = float(matrix.data.sum())
         self.outcome_counts = matrix.sum(axis=0)
-        # All iterations read this: a cluster is sent it once.
+        # All iterations read this, so it is sent to a cluster once.
         self._by_row = Resident(
             SparseRows(matrix.indptr, matrix.indices, matrix.data.astype(np.float32))
         )
@@ -133,7 +133,7 @@ class BigramCounts:
 
 
 class Estimate(NamedTuple):
-    """Parameters (r, s, π) after the best round, and how training came to them.
+    """Parameters (r, s, π) after the best round, and the course of training.
 
     Scores are those of held-out data before the first round and after each.
     """
@@ -275,7 +275,7 @@ class _Training:
     def run(
         self, parameters, max_rounds, n_rounds=None, *, update_outcomes=True, plateau=0
     ):
-        """Repeat the step `n_rounds` times, or until it stops to help."""
+        """Repeat the step `n_rounds` times, or until it no longer helps."""
         fixed = n_rounds is not None
         choosing = not fixed and self.held_out is not None
         tol = self.options.tol

@@ -120,7 +120,7 @@ def read_arpa(path, *, unk_token="<unk>", score_unk=False):
     model._name_outcomes([*special, *(w for w in words if w not in left_out)])
     place = {**model._index, unknown: UNK}
     if sentence:
-        # As in a history of the model.
+        # The id of the start symbol in histories of the model.
         place[_START] = len(model._index)
     number = np.array([place[word] for word in words], dtype=np.int64)
     orders = [(number[grams], proba, backoff) for grams, proba, backoff in orders]
@@ -146,7 +146,7 @@ def _list_ngrams(model):
             grams = np.unique(np.concatenate([grams, histories[n]]), axis=0)
         weight = np.ones(len(grams))
         if n < model.order:
-            # Weights of histories stand with the n-grams that they are.
+            # The format lists the weight of a history with the equal n-gram.
             weight[_find_rows(grams, histories[n])] = model._levels[n].backoff
         predicted = grams[:, -1] < n_outcomes
         nearest = np.full((len(grams), model.order - 1), -1)
@@ -173,7 +173,7 @@ def _levels(model, orders):
     """Tables of the n-grams of a file."""
     n_outcomes, base = len(model._index), len(model._index) + 1
     needed = [np.zeros((1, 0), np.int64)]
-    # A history is known with all shorter ones.
+    # For every history, all shorter ones are listed as well.
     longer = np.zeros((0, len(orders)), np.int64)
     for n in range(len(orders), 1, -1):
         grams, shorter = orders[n - 1][0], orders[n - 2][0]
@@ -181,7 +181,7 @@ def _levels(model, orders):
             np.concatenate([grams[:, :-1], longer[:, 1:], shorter]), axis=0
         )
         needed.insert(1, longer)
-    # The model computes the probabilities below each order from those already there.
+    # Probabilities of each order are computed from the levels below, as they are added.
     model._levels = levels = []
     ids = np.zeros(1, np.int64)
     for n, (grams, log_p, _) in enumerate(orders, start=1):
@@ -201,12 +201,12 @@ def _levels(model, orders):
         proba[log_p[predicted] <= _NEVER] = 0.0
         history = _find_rows(histories, grams[:, :-1])
         if n == 1:
-            # There is no uniform distribution below.
+            # Unigrams are not interpolated with a uniform distribution.
             backoff = np.zeros(1)
         else:
             lower = model._probabilities(grams[:, -2:0:-1], grams[:, -1])
             proba -= backoff[history] * lower
-            # Rounding must not make a negative share of nothing.
+            # Differences this small are rounding errors, and may be negative.
             proba[np.abs(proba) <= 1e-15] = 0.0
         gram_keys = history * n_outcomes + grams[:, -1]
         order = np.argsort(gram_keys)

@@ -54,7 +54,7 @@ class BaseLanguageModel(BaseEstimator):
         self._choose_outcomes(counts)
 
     def _choose_outcomes(self, counts):
-        """Name the outcomes, the commonest first."""
+        """Choose the outcomes, the commonest first."""
         special = self._special()
         if self.vocabulary is not None:
             words = dict.fromkeys(self.vocabulary)
@@ -71,7 +71,7 @@ class BaseLanguageModel(BaseEstimator):
         self._name_outcomes([*special, *kept])
 
     def _special(self):
-        """Outcomes that are no words of the text."""
+        """Outcomes that are not words of the text."""
         if self.mode == "sentence":
             return [self.unk_token, _END_TOKEN]
         return [self.unk_token]
@@ -122,7 +122,7 @@ class BaseLanguageModel(BaseEstimator):
             history[:, k] = np.roll(tokens, k + 1)
             history[position <= k, k] = nothing
             history[position <= k - self._n_starts, k] = -1
-            # The first tokens of a stream may follow others.
+            # The first tokens of a stream may follow those of an earlier chunk.
             for place in range(min(k + 1, len(tokens)) if len(before) else 0):
                 if k - place < len(before):
                     history[place, k] = before[len(before) - 1 - (k - place)]
@@ -142,7 +142,7 @@ class BaseLanguageModel(BaseEstimator):
         return X, weights[weights > 0]
 
     def _check_tokens(self, X, first_row=0):
-        """Refuse the symbols that sentence mode adds by itself."""
+        """Reject the symbols that sentence mode adds itself."""
         if self.mode != "sentence":
             return
         for row, sentence in enumerate(X, start=first_row):
@@ -182,8 +182,8 @@ class BaseLanguageModel(BaseEstimator):
         Returns
         -------
         log_prob : ndarray of shape (n_sentences,)
-            Sum of the log probabilities of the scored tokens, how many
-            :meth:`scored_tokens` says; -inf where one of them has probability 0.
+            Sum of the log probabilities of the scored tokens, whose number is given by
+            :meth:`scored_tokens`; -inf where one of them has probability 0.
         """
         X = check_corpus(X, estimator=self)
         log_prob, scored, events = self._log_prob(X)
@@ -368,7 +368,7 @@ class BaseLanguageModel(BaseEstimator):
             Number of sentences.
         length : int, default=None
             Number of tokens of each, which stream mode needs because nothing ends a
-            sentence there; in sentence mode they end by themselves where None.
+            sentence there; in sentence mode None lets the model end sentences.
         max_length : int, default=1000
             Longer sentences are cut off, and counted in one warning.
         random_state : int, RandomState instance or None, default=None

@@ -1,4 +1,4 @@
-"""Sentences as events, and their n-grams: memory is that of the distinct ones."""
+"""Sentences as events, and counts of n-grams in memory for the distinct ones."""
 
 import gzip
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Sentences that are looked at together.
+#: Sentences that are processed together.
 _CHUNK_SENTENCES = 10_000
 
 
@@ -212,7 +212,7 @@ class NGramCounter:
             self._before = joined[max(0, len(joined) - self._model._order + 1) :]
         rows = np.column_stack([events.outcome, events.history])
         self._pending.append(_distinct(rows, weight[events.sample]))
-        # Merging only when there is as much to merge as there is keeps it linear.
+        # Merging only when pending rows outnumber merged ones keeps the work linear.
         if sum(len(r) for r, _ in self._pending) > len(self._rows):
             self._merge()
 

@@ -9,7 +9,7 @@ from lpcfg_sk._validation import Interval, fit_context
 from lpcfg_sk.language_model._base import BaseLanguageModel
 from lpcfg_sk.language_model._counting import check_corpus
 
-# EM over the weights ends when none changes by more.
+# EM over the weights ends when none changes by more than this.
 _TOL = 1e-8
 _MOST_STEPS = 1000
 
@@ -121,7 +121,7 @@ class InterpolatedLM(BaseLanguageModel):
             for model in self.estimators
         ]
         first = self.estimators_[0]
-        # Start symbols make a difference from trigrams on.
+        # The number of start symbols matters only for trigrams and longer n-grams.
         starts = {model._n_starts for model in self.estimators_ if model._order > 2}
         for model in self.estimators_[1:]:
             same = model.mode == first.mode and np.array_equal(

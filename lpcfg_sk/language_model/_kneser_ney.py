@@ -31,7 +31,7 @@ class NGramTable:
 
     @classmethod
     def from_counts(cls, history_keys, keys, counts, n_outcomes, modified, cutoff=1):
-        """Discount counts; n-grams below the cut-off give theirs to the order below."""
+        """Discount counts; those of n-grams below the cut-off go to the order below."""
         history = keys // n_outcomes
         discounts = _discounts(counts, modified)
         discount = discounts[np.minimum(counts, 3).astype(np.int64) - 1]
@@ -88,7 +88,7 @@ class KneserNeyLM(BaseLanguageModel):
     start_symbols : {"one", "full"}, default="one"
         How many start symbols there are before a sentence, in sentence mode: one, so
         that the first words have shorter histories, as in KenLM and SRILM, or as many
-        as the order asks for. Without effect for bigrams.
+        as the order asks for. It has no effect for bigrams.
     min_count : int, default=2
         Words seen less often in training become the unknown word, which is then a
         word like the others.
@@ -101,9 +101,9 @@ class KneserNeyLM(BaseLanguageModel):
         The words of the model, whatever their counts; all others are unknown. None
         takes those of the text by `min_count`.
     cutoffs : sequence of int, default=None
-        For bigrams, trigrams and so on the least count of an n-gram that is kept, for
-        lower orders of the distinct words before it. The others leave their share to
-        shorter histories. None keeps all.
+        Least count of a bigram, a trigram and so on that is kept; in lower orders
+        counts are those of the distinct words before it. The share of other n-grams
+        goes to shorter histories. None keeps all.
 
     Attributes
     ----------

@@ -96,7 +96,7 @@ class GrammarArrays(NamedTuple):
         return np.repeat(words, np.diff(self.word_offset))
 
     def states(self, labels):
-        """Return the place of each value of vectors of nonterminals among all states.
+        """Return which state, among all states, each value of given vectors belongs to.
 
         Parameters
         ----------
@@ -133,8 +133,8 @@ class GrammarArrays(NamedTuple):
 #: Largest number whose cube, the largest key of a rule, fits 64 bits.
 _MOST_LABELS = 2**21 - 1
 
-#: Largest absolute value of a parameter: the product of three of them, a rule and
-#: what its children have, is finite, also when it is summed over states.
+#: Largest absolute value of a parameter: the product of those of a rule and of its
+#: two children is finite, also when it is summed over states.
 LARGEST_PARAMETER = 1e100
 
 
@@ -218,7 +218,7 @@ def _check_sizes(arrays):
         raise ValueError(
             f"A grammar has at most {_MOST_LABELS} nonterminals, got {n_labels}."
         )
-    # Doubles do not wrap around; below 2**53 they are as right as integers.
+    # Doubles do not wrap around; below 2**53 they are as exact as integers.
     m = arrays.n_states.astype(np.float64)
     parts = (arrays.rule_parent, arrays.rule_left, arrays.rule_right)
     n_binary = np.prod([m[part] for part in parts], axis=0).sum()

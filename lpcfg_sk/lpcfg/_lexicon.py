@@ -50,8 +50,8 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
         units of counts: for a probabilistic model the expected number of times
         that state h of a emits x. Values may be negative (spectral models).
     alpha : float, default=1.0
-        Strength, in tokens; 0 leaves everything as it is and knows no unknown
-        word.
+        Strength, in tokens; 0 changes nothing and leaves unknown words
+        impossible.
 
     Returns
     -------
@@ -62,14 +62,14 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     -----
     Classes form a tree: every word has a class, every class a coarser one, up to that
     of all words. Let c(x) be the number of tokens of x, v(a, x) its vector, and n(s)
-    the number of words in class s or in finer ones, where each word counts once, and
-    each token of rare words that :class:`RareWords` replaced by the class itself. A
+    the number of words in class s or in finer ones, where each word counts once, plus
+    the tokens of rare words that :class:`RareWords` replaced by the class itself. A
     class is smoothed by the coarser class s' as in TnT (Brants 2000, section 2.3),
 
     .. math:: P(a | s) = \frac{Σ_{x ∈ s} v(a, x) / c(x) + β P(a | s')}{n(s) + β}
 
-    with β = 6 tokens, and β = 0 for the class of all words. Vectors over the states
-    of a have the same formula as numbers. A word of class s has
+    with β = 6 tokens, and β = 0 for the class of all words. The same formula holds
+    for vectors over the states of a. A word of class s has
 
     .. math:: v'(a, x) = \frac{c(x)}{c(x) + α} \bigl(u(a, x) + α P(a | s)\bigr),
               \quad u(a, x) = \frac{c(x) v(a, x) + α\, c(t, x) P(a | t, s)}{c(x) + α}
@@ -82,7 +82,7 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     A class without tokens of its own has the weight (n(s) + 1) / (n + 1), with n the
     number of all words, that is at most one token. The unknown word has the
     distribution of the class of all words and the weight of one token. Without
-    :class:`RareWords` words stay as they are.
+    :class:`RareWords` words are not smoothed.
 
     Examples
     --------

@@ -40,7 +40,7 @@ class LPCFG(TreesOfGrammar):
     words : tuple of str
         Names of the words.
     unknown_word : str or None
-        The word whose parameters serve for words that the grammar does not know.
+        The word whose parameters are used for words that the grammar does not know.
     m : dict of str to int
         Number of latent states of each nonterminal.
     binary : mapping of (a, b, c) to ndarray of shape (m_a, m_b, m_c)
@@ -58,10 +58,10 @@ class LPCFG(TreesOfGrammar):
 
     Notes
     -----
-    Every grammar comes through :meth:`from_arrays`, also out of files and pickles. It
-    checks what compiled loops rely on: ids in range, rules, lexical entries and roots
-    sorted and each named once, positive numbers of states, as many parameters as they
-    ask for, and values that are finite and at most 1e100.
+    Every grammar is made by :meth:`from_arrays`, also one from a file or a pickle. It
+    checks what compiled loops rely on: ids are in range; rules, lexical entries and
+    roots are sorted and unique; numbers of states are positive and agree with the
+    lengths of the arrays; and values are finite and at most 1e100.
 
     References
     ----------
@@ -93,7 +93,7 @@ class LPCFG(TreesOfGrammar):
 
     @classmethod
     def from_arrays(cls, nonterminals, words, arrays, *, unknown_word=None):
-        """Make a grammar of flat arrays.
+        """Make a grammar from flat arrays.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class LPCFG(TreesOfGrammar):
     def from_parameters(
         cls, binary=None, lexical=None, root=None, *, unknown_word=None
     ):
-        """Make a grammar of mappings from rules to arrays.
+        """Make a grammar from mappings of rules to arrays.
 
         Parameters
         ----------

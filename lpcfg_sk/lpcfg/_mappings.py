@@ -1,4 +1,4 @@
-"""Parameters as mappings and as a table, beside the flat arrays."""
+"""Parameters of a grammar as mappings and as a table."""
 
 from collections.abc import Mapping
 

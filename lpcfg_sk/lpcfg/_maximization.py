@@ -13,12 +13,13 @@ from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
 from lpcfg_sk.lpcfg._lexicon import smooth_lexicon
 from lpcfg_sk.lpcfg._lpcfg import LPCFG
 
-#: Part of a rule's marginals that is taken from its nonterminals in general. Without
-#: it a smoothed rule still has no probability in states that it was never seen with.
+#: Part of a rule's marginals that comes from all rules of its nonterminals. Without
+#: it, a smoothed rule would have probability zero in states it was never seen with.
 _POOLING = 0.5
 
-#: Rules and words with about as many occurrences, or fewer, are smoothed more, see
-#: `maximize`; chosen by cross-validation on training trees, where 10 to 40 are equal.
+#: Rules and words with about this many occurrences or fewer are smoothed more, see
+#: `maximize`. Chosen by cross-validation on training trees, where 10 to 40 did equally
+#: well.
 _RARE = 10.0
 
 
@@ -94,10 +95,10 @@ def maximize(rules, layout, counts, *, parameters=None, smoothing=0.0):
         The counts of binary rules are first multiplied by these, if given.
     smoothing : float, default=0.0
         Part s of each binary rule's counts that is replaced by the product of their
-        three marginals, each of which is mixed evenly with the distribution of the
-        nonterminal's states in general; and part of P(x | a, h) that is replaced
-        by P(x | a). A rule that occurs n times has the part s (n + 10) / (n + 10 s).
-        The counts of states stay the same.
+        three marginals, each of which is mixed evenly with the overall distribution
+        of the nonterminal's states; and part of P(x | a, h) that is replaced
+        by P(x | a). For a rule that occurs n times the part is
+        s (n + 10) / (n + 10 s). The counts of states stay the same.
 
     Returns
     -------
@@ -119,7 +120,7 @@ def maximize(rules, layout, counts, *, parameters=None, smoothing=0.0):
 
 
 def _smooth_emissions(rules, layout, totals, smoothing, counts):
-    """Mix P(x | a, h) with P(x | a), rare words more; state totals are as before."""
+    """Mix P(x | a, h) with P(x | a), more for rare words, keeping the state totals."""
     length = layout.n_states[rules.lex_label]
     entry = np.repeat(np.arange(len(length)), length)
     of_entry = np.bincount(entry, weights=counts, minlength=len(length))
@@ -138,7 +139,7 @@ def _smooth_emissions(rules, layout, totals, smoothing, counts):
 
 
 def grammar_of_parameters(rules, layout, parameters, totals, *, alpha=1.0):
-    """Make a grammar of maximum-likelihood parameters, with a smoothed lexicon.
+    """Make a grammar from maximum-likelihood parameters, with a smoothed lexicon.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def grammar_of_parameters(rules, layout, parameters, totals, *, alpha=1.0):
 
 
 def grammar_of_lexicon(rules, layout, lexicon, binary, root):
-    """Make a grammar of a smoothed lexicon and the other parameters.
+    """Make a grammar from a smoothed lexicon and the other parameters.
 
     Parameters
     ----------

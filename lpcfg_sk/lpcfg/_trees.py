@@ -49,7 +49,7 @@ def over_trees(kernel, grammar, X, *, n_jobs=None):
     """
     label, _ = grammar.encode(X)
     columns = (X.node_offsets, X.size, label, *grammar.find_rules(X))
-    # Arrays of one kind keep the kernel from being compiled again.
+    # Numba compiles a kernel again for writeable arrays.
     trees = ParsedTrees(*map(read_only, columns))
     model = TreeModel(*(getattr(grammar.arrays, name) for name in TreeModel._fields))
 
@@ -82,7 +82,7 @@ def posterior_vectors(grammar, X, *, n_jobs=None):
     -----
     Row i is :math:`b^i ∘ β^i / Σ_h b^i_h β^i_h` with the inside and outside
     vectors of figure 2. For a grammar in another basis (theorem 3) rows still sum
-    to one but are no probabilities.
+    to one but are not probabilities.
     """
     X = check_treebank(X, estimator="LPCFG", parsed=True, binary=True, allow_empty=True)
     width = int(grammar.arrays.n_states.max(initial=1))

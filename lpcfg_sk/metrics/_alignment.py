@@ -34,8 +34,8 @@ _NUMBERS = {
     "MAX_ERROR": "max_error",
 }
 
-#: The node that a treebank or a reader wraps around a sentence, whose bracket no
-#: figure of the literature counts; the empty label is that of an unlabelled root.
+#: Labels of the node that a treebank or a reader wraps around a sentence. Figures in
+#: the literature do not count its bracket. The empty label means an unlabelled root.
 ROOT_LABELS = ("TOP", "ROOT", "S1", "VROOT", "")
 
 
@@ -43,8 +43,8 @@ ROOT_LABELS = ("TOP", "ROOT", "S1", "VROOT", "")
 class ParsevalParameters:
     """What EVALB reads from a parameter file, and which roots do not count.
 
-    Without arguments nothing is deleted and labels are compared as they are, as
-    when EVALB runs without a parameter file: the root counts, too.
+    Without arguments nothing is deleted and labels must be equal, as when EVALB runs
+    without a parameter file: the root counts, too.
 
     Parameters
     ----------
@@ -440,7 +440,7 @@ def _columns(side, word, marks, ids, params):
     """Columns for the kernel of one side, and the cut label of each node."""
     deleted = set(params.delete_labels)
     deleted.update(*[pair for pair in params.eq_labels if deleted & set(pair)])
-    # The last row, which id -1 reads, is that of a word without a pre-terminal.
+    # The last row, which id -1 reads, is for a word without a pre-terminal.
     names = (*side.labels, "")
     tag = np.array([ids[name] for name in names], dtype=np.int32)
     cut = np.array([ids[_cut(name)] for name in names], dtype=np.int32)
@@ -454,7 +454,7 @@ def _columns(side, word, marks, ids, params):
         dtype=np.uint8,
     )
     bracket = cut if params.labeled else np.zeros_like(cut)
-    # An empty label inside a tree is a label like others.
+    # An empty label inside a tree is an ordinary label.
     deleted.update(label for label in params.root_labels if label)
     bracket = np.where([_cut(name) in deleted for name in names], NO_BRACKET, bracket)
     bracket = bracket.astype(np.int32)[side.label]
@@ -476,7 +476,7 @@ def _columns(side, word, marks, ids, params):
         tag[leaf],
         leaf_flags,
     )
-    # Columns of treebanks are read-only and others are not: with one kind of array
-    # the kernel is compiled once.
+    # Columns of treebanks are read-only. Making all columns so keeps numba from
+    # compiling the kernel twice.
     columns = (read_only(np.ascontiguousarray(column)) for column in columns)
     return BracketColumns(*columns), cut[side.label]

@@ -22,7 +22,7 @@ class BootstrapInterval(NamedTuple):
     Attributes
     ----------
     estimate : float
-        Score of the sentences as they are.
+        Score of the original sentences.
     low, high : float
         Ends of the interval.
     standard_error : float
@@ -201,7 +201,7 @@ def paired_bootstrap(
     differences = _score(resampled[:, :2]) - _score(resampled[:, 2:])
     difference = _score(one.sum(axis=0)) - _score(two.sum(axis=0))
     low, high = _percentiles(differences, confidence)
-    # The tolerance counts ties as ties whatever the order of summation.
+    # With the tolerance, ties count as ties whatever the order of summation.
     as_far = np.abs(differences - difference) >= np.abs(difference) - 1e-12
     p_value = (1 + int(as_far.sum())) / (1 + n_resamples)
     return PairedBootstrap(float(difference), low, high, p_value)

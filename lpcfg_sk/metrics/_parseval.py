@@ -152,7 +152,7 @@ def parseval_files(gold_path, predicted_path, params="collins"):
     Parameters
     ----------
     gold_path, predicted_path : path-like or open text file
-        Files of bracketed trees, taken as they are: traces, function tags and
+        Files of bracketed trees, which are not cleaned: traces, function tags and
         unlabelled brackets stay. An empty line, ``()`` or ``(())`` is a sentence
         without a parse; several trees on a line are the pieces of one parse.
     params : "collins", path-like, None or ParsevalParameters, default="collins"
@@ -309,7 +309,7 @@ def parseval_summary(gold, predicted=None, params="collins", *, detailed=False):
     Returns
     -------
     summary : DataFrame
-        Rows ``all`` and ``len<=40`` (or what the settings have for 40); columns
+        Rows ``all`` and ``len<=40`` (40 is the ``cutoff_len`` of the settings); columns
         ``n_valid`` (sentences that count), and in percent, as EVALB has them, ``f1``,
         ``precision``, ``recall``, ``complete_match`` and ``tag_accuracy``.
 

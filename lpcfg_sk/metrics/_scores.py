@@ -283,9 +283,10 @@ def log_likelihood_scorer(
     sample_weight : array-like of float, shape (n_rows,), default=None
         How often each row counts.
     zero : {"inf", "skip", "mix"}, default="inf"
-        What a row of probability zero does: make the score minus infinity; stay
-        out of the mean with a warning that says how many did; or, with "mix", get
-        what the plain PCFG of the training trees gives it (see Notes).
+        Effect of a row of probability zero: "inf" makes the score minus infinity;
+        "skip" leaves the row out of the mean, with a warning that counts such rows;
+        "mix" adds the probability under the plain PCFG of the training trees (see
+        Notes).
     method : {"score_samples", "sentence_log_prob"}, default="score_samples"
         Method of the model: the probability of a tree and its words, or of the words.
     mix : float, default=0.01
@@ -341,11 +342,11 @@ def log_likelihood_scorer(
 
 
 def _log_probs(estimator, X, zero, method, mix):
-    """Log probability of each row, as `zero` wants it."""
+    """Log probability of each row, by the method that `zero` needs."""
     if zero != "mix" and hasattr(estimator, method):
         return getattr(estimator, method)(X)
     if isinstance(estimator, Pipeline):
-        # A pipeline has no methods but those that scikit-learn knows.
+        # A pipeline only has the methods that scikit-learn knows.
         if len(estimator) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
@@ -380,9 +381,9 @@ def perplexity(log_prob, X, *, method="score_samples", sample_weight=None, zero=
     sample_weight : array-like of float, shape (n_rows,), default=None
         How often each row counts.
     zero : {"inf", "skip"}, default="inf"
-        What a row of probability zero does: make the perplexity infinite, or stay out
-        with its tokens, with a warning that says how many did. Numbers that skip
-        rows are not comparable between models.
+        Effect of a row of probability zero: "inf" makes the perplexity infinite;
+        "skip" leaves out the row and its tokens, with a warning that counts such rows.
+        Perplexities that skip rows are not comparable between models.
 
     Returns
     -------

@@ -13,14 +13,14 @@ class TreePerplexity(NamedTuple):
     perplexity : float
         Perplexity of the approximation under the original.
     original : float
-        Perplexity of the original itself, which no approximation is below.
+        Perplexity of the original itself, a lower bound for all approximations.
     n_clipped : int
         Number of trees with a value that is not positive.
     clipped_mass : float
         Their share of the original.
     median_log_ratio : float
-        Median of ``|log(f̂/f)|`` over the other trees of positive value; the
-        perplexity hangs on the few likeliest trees, this does not.
+        Median of ``|log(f̂/f)|`` over the other trees of positive value. Unlike the
+        perplexity it does not depend on a few very likely trees.
 
     Examples
     --------

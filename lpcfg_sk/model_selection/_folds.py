@@ -65,7 +65,7 @@ def make_family(learner, X, sample_weight, m_max):
 
 
 class RefitFamily:
-    """Learners that share nothing: each is fitted from the start.
+    """Learners that share nothing: each is fitted from scratch.
 
     Parameters, attributes and methods are those of ``SpectralFamily``.
     """
@@ -136,7 +136,7 @@ class Fold:
         changes : dict of str to int
             Numbers of states that differ from those of the estimator.
         known : learner, default=None
-            A candidate that differs little.
+            A similar candidate, fitted before.
 
         Returns
         -------

@@ -73,11 +73,11 @@ def _delegate(name, summary):
 class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator):
     """Cross-validated numbers of latent states, one for each nonterminal.
 
-    Nonterminals differ in how many states serve them, and a number that is best for
-    one depends on those of the others. The search of [1]_ goes through the
-    nonterminals, the most frequent first, tries all candidates for each, and keeps
-    the best vectors m in a beam. A change is only accepted if its gain, paired over
-    the folds, exceeds its own standard error by a margin.
+    Nonterminals need different numbers of states, and the best number for one depends
+    on those of the others. The search of [1]_ goes through the nonterminals, the most
+    frequent first, tries all candidates for each, and keeps the best vectors m in a
+    beam. A change is only accepted if its gain, paired over the folds, exceeds its own
+    standard error by a margin.
 
     Parameters
     ----------
@@ -116,13 +116,13 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
     m_ : dict of str to int
         The chosen number of states of every nonterminal.
     base_m_ : dict of str to int
-        The numbers by which the search began.
+        The numbers with which the search began.
     counts_ : dict of str to float
         Number of nodes of each nonterminal that was searched, in that order.
     base_score_, best_score_ : float
-        Mean score over the folds of the numbers by which the search began, and of
-        the chosen ones. The latter is the best of many, and so too high: keep other
-        trees to report a score.
+        Mean score over the folds of the numbers with which the search began, and of
+        the chosen ones. The latter is the best of many scores, and so too high: report
+        a score on other trees.
     best_estimator_ : estimator
         The estimator with ``m=m_``, fitted on all trees, where `refit`.
     results_ : DataFrame
@@ -326,7 +326,7 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
             rows.append([step, a, changes[a], *scored, gain, error, False])
             if gain > 0 and not gain <= self.margin * error:
                 pool.append((_Candidate(changes, found, parent.learners), number))
-        # The sort is stable: what was there before wins ties, then fewer states.
+        # The sort is stable: earlier candidates win ties, then those with fewer states.
         pool.sort(key=lambda entry: -entry[0].mean)
         kept = []
         for candidate, number in pool:
@@ -336,7 +336,7 @@ class LatentStateSearchCV(TreebankInputMixin, MetaEstimatorMixin, BaseEstimator)
                 continue
             if number is not None:
                 rows[number][-1] = True
-                # Solved again from its parent, which is cheaper than to keep all.
+                # Fitting it again from its parent is cheaper than keeping all learners.
                 learners = [
                     fold.fit(candidate.changes, learner)
                     for fold, learner in zip(folds, candidate.learners, strict=True)
@@ -401,7 +401,7 @@ def _searchable(rules, n_nonterminals):
 
 
 def _distinct(folds, parent, a, sizes):
-    """Return the sizes that give grammars of their own, in increasing order."""
+    """Return the sizes that give distinct grammars, in increasing order."""
 
     def states(changes):
         m = [{**fold.family.base, **changes}.get(a, 1) for fold in folds]
@@ -416,7 +416,7 @@ def _standard_errors(gains):
 
     The variance over few folds is itself mostly noise, and the candidate that looks
     best is often one whose variance looks small. No error is therefore taken to be
-    smaller than the root mean square of all of the step.
+    smaller than the root mean square of all errors of the step.
     """
     n_candidates, n_folds = gains.shape
     if n_folds == 1 or n_candidates == 0:

@@ -11,7 +11,7 @@ from lpcfg_sk._kernels._decode_brackets import BracketChains, Brackets
 from lpcfg_sk._ragged import offsets, ragged_indices
 from lpcfg_sk.treebank import decode_table
 
-#: Root of a flat tree whose grammar has bare words alone, as in `unbinarize`.
+#: Root of a flat tree where the grammar's root is a bare word, as in `unbinarize`.
 _UNKNOWN_PHRASE = "X"
 
 
@@ -51,7 +51,7 @@ class BracketTable(NamedTuple):
         labels : sequence of str
             Nonterminals.
         binarized : bool
-            Whether a :class:`TreeBinarizer` made them; else each stands for itself.
+            Whether a :class:`TreeBinarizer` made them; if not, they are the originals.
 
         Returns
         -------
@@ -167,8 +167,8 @@ def flat_brackets(table, root, wide, leaves):
     root : int
         Nonterminal over the whole sentence.
     wide : bool
-        Whether it stands over several words, so that all its labels are taken; of a
-        chain above one word only the first label is.
+        Whether it covers several words, so that all its labels are taken; of a chain
+        above one word only the first label is taken.
     leaves : ndarray of int32
         Nonterminal over each word, of which the tag is taken.
 
@@ -182,7 +182,7 @@ def flat_brackets(table, root, wide, leaves):
     chain = table.chains.wide_bracket[begin:end]
     chain = chain if wide else chain[:1]
     if not len(chain):
-        # Words without a root would be several trees.
+        # A root is needed: words without one would be several trees.
         chain = table.top[root : root + 1]
     depth, place = len(chain), np.arange(n)
     nodes = np.zeros((4, depth + n), dtype=np.int32)

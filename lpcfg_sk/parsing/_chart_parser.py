@@ -28,7 +28,7 @@ from lpcfg_sk.parsing._sentences import SentenceCharts, map_row_ranges, map_sent
 from lpcfg_sk.parsing._tags import TagBackoff
 from lpcfg_sk.treebank import BARE, encode_label, unbinarize
 
-#: Thresholds of the charts of a sentence whose own chart does not fit, in turn.
+#: Thresholds to try in turn for a sentence whose chart does not fit.
 COARSER = (6e-4, 6e-3, 6e-2)
 
 #: λ of minimum-Bayes-risk decoding: about half of the expected F1.
@@ -89,7 +89,7 @@ class ChartParser:
         self.brackets = BracketTable.from_labels(self.labels, binarized)
 
     def coarser(self):
-        """Yield functions like :meth:`predict` over ever smaller charts."""
+        """Yield variants of :meth:`predict` with smaller and smaller charts."""
         for threshold in COARSER:
             if self.coarse is not None and threshold > (self.prune or 0.0):
                 yield ChartParser(
@@ -133,14 +133,14 @@ class ChartParser:
         open_class : bool, default=True
             Whether sentences with unknown words have trees.
         quick : bool, default=False
-            Whether marginals that are right up to about the threshold of the pruner
-            suffice: in single precision, unless parameters are negative, and those
-            of the pruning pass itself where the grammar is its own pruner.
+            Whether marginals need only be accurate to about the threshold of the
+            pruner: they are then computed in single precision, unless parameters are
+            negative, or taken from the pruning pass if the grammar is its own pruner.
         precise : bool, default=False
-            Whether marginals are to be right, with a threshold far below `prune`.
+            Whether marginals are computed with a threshold far below `prune`.
         strict_tags : bool, default=False
-            Whether trees with other tags than the given ones only serve sentences
-            that have no tree without them.
+            Whether tags other than the given ones are allowed only in sentences that
+            have no tree with the given ones.
         lenient : bool, default=False
             Whether sentences whose chart takes too much memory have no trees, instead
             of raising.
@@ -197,7 +197,7 @@ class ChartParser:
         treebank : Treebank
             Sentences; their trees are ignored.
         pruned : list of PrunedChart, default=None
-            Result of :meth:`pruned_charts`, where the sentences are parsed repeatedly.
+            Result of :meth:`pruned_charts`, to parse the same sentences repeatedly.
         n_jobs : int, default=None
             Number of threads.
 
@@ -224,7 +224,7 @@ class ChartParser:
         if self.decoder == "mbr":
             trees = assemble(charts.treebank, self._names, nodes, binarized=False)
             return self._with_given_tags(trees, charts.tags), failed
-        # Flat trees have labels of their own.
+        # Flat trees use labels that the grammar does not have.
         names = (*self.labels, *self._encoded_names)
         trees = assemble(charts.treebank, names, nodes, binarized=self.binarized)
         trees = unbinarize(trees) if self.binarized else trees
@@ -284,8 +284,8 @@ class ChartParser:
     def _parse(self, charts, begin, end):
         """Return the nodes of each row, and whether it has a parse.
 
-        All rows are parsed together, one step of compiled code after the other. Where
-        that finds no tree, for one reason or another, the row is tried alone.
+        All rows are parsed together, each step of compiled code over all of them. Rows
+        for which that finds no tree are then parsed one by one.
         """
         mbr = self.decoder == "mbr"
         trees = [None] * (end - begin)
@@ -296,7 +296,7 @@ class ChartParser:
                 brackets, found = self.brackets_of_rows(charts, begin, end, pruned)
                 nodes = trees
                 if found.any():
-                    # Else a long sentence whose chart does not fit is searched in vain.
+                    # The search takes time even for a long sentence without a chart.
                     nodes = bracket_trees(self.brackets, brackets, self.bracket_penalty)
             else:
                 nodes, found = self._items_of_rows(charts, begin, end, pruned)
@@ -382,7 +382,7 @@ class ChartParser:
         row : int
             Which sentence.
         pruned : PrunedChart, default=None
-            Pruned chart of the row, where another grammar has made it already.
+            Pruned chart of the row, if another grammar has made it already.
 
         Returns
         -------
@@ -427,7 +427,7 @@ class ChartParser:
         lenient : bool, default=False
             As in :meth:`charts`.
         precise : bool, default=True
-            Whether marginals are to be right, with a threshold far below `prune`.
+            Whether marginals are computed with a threshold far below `prune`.
         n_jobs : int, default=None
             Number of threads.
 
@@ -492,7 +492,7 @@ class ChartParser:
 def _distinct(trees, scores):
     """Pair the next trees with their scores, without repetitions.
 
-    Trees that differ in a tag alone are the same once they have the given one.
+    Trees that differ only in a tag are equal once the given tag replaces it.
     """
     first = {}
     for score in scores:

@@ -12,10 +12,10 @@ from lpcfg_sk._ragged import find_keys, offsets, ragged_indices, read_only
 from lpcfg_sk.parsing._log_charts import log_inside_outside
 from lpcfg_sk.treebank import rule_keys
 
-# Parts of the range of exponents: five factors above this are no underflow, whatever
-# they are,
+# Fractions of the range of exponents. A product of five factors above the first one
+# cannot underflow,
 _FAR = 0.19
-# and outside values below the inverse of this make any underflow harmless.
+# and outside values below the inverse of the second one make any underflow harmless.
 _HARMLESS = 0.75
 
 
@@ -39,8 +39,8 @@ class Chart(NamedTuple):
     marginal : ndarray of float64
         Scaled marginals μ of the items, in the scale of `total`.
     in_range : bool
-        Whether the vectors lost nothing that counts to underflow. In double precision
-        `total` and `marginal` are right where they did.
+        Whether underflow changed the vectors by no more than rounding does. `total` and
+        `marginal` are right in double precision even where it changed them more.
     """
 
     n: int
@@ -73,7 +73,7 @@ class Chart(NamedTuple):
 
 
 class ChartModel:
-    """A grammar whose rules and nonterminals are numbered as those of a pruner.
+    """A grammar whose rules and nonterminals have the numbers of a pruner.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ class ChartModel:
         Decides which chart items exist.
     dtype : dtype, default=np.float64
         Type of the vectors. Single precision takes two thirds of the time. Without
-        negative parameters it is right to six digits; with them, cancellation loses up
-        to 0.02 of a posterior on treebanks.
+        negative parameters it is accurate to six digits; with them, cancellation costs
+        up to 0.02 of a posterior on treebanks.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class ChartModel:
         self.root_offset[roots[roots >= 0]] = arrays.root_offset[:-1][roots >= 0]
         self.dtype = dtype
         self.root = arrays.root.astype(dtype, copy=False)
-        # One kind of arrays, so that kernels are compiled once per precision.
+        # All arrays are read-only, so that kernels are compiled once per precision.
         self.tensors = Tensors(
             read_only(rule_offset),
             read_only(arrays.binary.astype(dtype, copy=False)),
@@ -283,7 +283,7 @@ class ChartModel:
         return np.min(magnitude, where=magnitude > 0.0, initial=1.0)
 
     def _is_far_from_underflow(self, chart):
-        """Whether no product of the inside pass can have been too small to hold."""
+        """Whether no product of the inside pass can have underflowed."""
         tiny = 2.0 ** (_FAR * np.finfo(self.dtype).minexp)
         inside = np.abs(chart.inside)
         if (
@@ -300,7 +300,7 @@ class ChartModel:
 
 
 def lost_nothing(chart):
-    """Whether underflow took less from a chart than rounding does.
+    """Whether underflow changed a chart by less than rounding does.
 
     An inside value that is too small for its span is off by at most the smallest
     floating-point number. It enters the marginals times an outside value, so that
@@ -331,7 +331,7 @@ def _largest_of_pieces(values, begin):
 
 
 def in_logarithms(chart, tensors, leaves, roots):
-    """Put the right total and marginals into a chart.
+    """Recompute the total and the marginals of a chart in logarithms.
 
     Parameters
     ----------
@@ -360,7 +360,7 @@ def in_logarithms(chart, tensors, leaves, roots):
 
 
 def _same_rules(grammar, other):
-    """Whether two grammars number the same nonterminals and rules alike."""
+    """Whether two grammars have the same nonterminals and rules with equal numbers."""
     one, two = grammar.arrays, other.arrays
     return grammar is other or (
         grammar.nonterminals == other.nonterminals

@@ -1,7 +1,7 @@
-"""The pruning passes of whole sentences, one after the other.
+"""The pruning passes over whole sentences.
 
-Python calls the kernels of each pass in turn. A kernel that called them all would be
-compiled with a copy of each, which takes as long as compiling them does.
+Python calls the kernels of each pass in turn. A kernel that called all of them would
+contain a compiled copy of each, which would double the time of compilation.
 """
 
 from typing import NamedTuple
@@ -50,7 +50,7 @@ class PruningGrammar(NamedTuple):
 
 
 def _children(n_spans, n_labels):
-    """Return room for the children of all spans."""
+    """Allocate arrays for the children of all spans."""
     return Children(
         np.empty(n_spans + 1, dtype=np.int64),
         np.empty(n_spans * n_labels, dtype=np.int32),
@@ -88,7 +88,7 @@ def _total(chart, count, root, wide_root):
     else:
         roots = slice(chart.offset[-2], count)
         terms = chart.value[roots] * wide_root[chart.label[roots]]
-    # One after the other, so that the last bit depends on no library.
+    # Summed in order, so that the last bit is the same on every machine.
     return np.cumsum(terms)[-1] if len(terms) else 0.0
 
 

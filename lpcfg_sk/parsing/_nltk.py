@@ -1,4 +1,4 @@
-"""A parser with the interface of NLTK's."""
+"""A parser with the interface of NLTK's parsers."""
 
 
 def nltk_parser(parser):

@@ -1,4 +1,4 @@
-"""The parser that users meet: a pipeline over raw sentences and trees."""
+"""The parser for users: a pipeline over raw sentences and trees."""
 
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
@@ -10,7 +10,7 @@ from lpcfg_sk.parsing._nltk import nltk_parser
 
 def _learner_has(name):
     def check(parser):
-        # Raises an AttributeError that names the learner.
+        # This raises an AttributeError that names the learner.
         getattr(parser._final_estimator, name)
         return True
 
@@ -22,8 +22,8 @@ class Parser(Pipeline):
 
     :func:`~lpcfg_sk.make_parser` makes one. It is a
     :class:`~sklearn.pipeline.Pipeline` whose last step is a learner, and it has the
-    learner's methods, each of them over raw sentences or trees: they go through the
-    preprocessing first. A method that the learner lacks, the parser lacks, too.
+    learner's methods. They take raw sentences or trees, which go through the
+    preprocessing first. The parser has only the methods that its learner has.
 
     Parameters
     ----------
@@ -34,13 +34,13 @@ class Parser(Pipeline):
     memory : str or joblib.Memory, default=None
         Cache of the fitted preprocessing steps.
     verbose : bool, default=False
-        Whether to say how long each step takes.
+        Whether to report how long each step takes.
 
     Attributes
     ----------
     parse_report_ : DataFrame
-        What became of each row of the last :meth:`predict`: columns status and reason.
-        It is not part of the model: copies and files do not have it.
+        Outcome for each row of the last :meth:`predict`: columns status and reason.
+        It is not part of the model, so copies and files do not have it.
 
     See Also
     --------
@@ -67,13 +67,13 @@ class Parser(Pipeline):
 
     @property
     def parse_report_(self):
-        """What became of each row of the last :meth:`predict`."""
-        # Made when asked for: the table costs as much as parsing a short sentence.
+        """Outcome for each row of the last :meth:`predict`."""
+        # Made on demand: the table costs as much as parsing a short sentence.
         return self._report.frame()
 
     def _seen(self, X):
         """Return X as the learner sees it."""
-        # Step by step: a pipeline without the learner would be made for each call.
+        # A loop, because self[:-1] would make a new pipeline in each call.
         for _, _, step in self._iter(with_final=False):
             X = step.transform(X)
         return X
@@ -87,7 +87,7 @@ class Parser(Pipeline):
         X : Treebank, ShardedTreebank or iterable of trees or sentences
             Only the words are parsed.
         return_status : bool, default=False
-            Whether to return what became of each row, too.
+            Whether to return the status of each row as well.
         **params
             Further arguments of the learner's ``predict``.
 
@@ -101,11 +101,11 @@ class Parser(Pipeline):
         learner = self._final_estimator
         if params or not hasattr(learner, "_parse"):
             return super().predict(X, **params)
-        # Not through the pipeline: routing would ask for a request of return_status.
+        # Pipeline.predict would need a metadata request for return_status.
         try:
             trees, self._report = learner._parse(self._seen(X))
         except NotFittedError:
-            # The whole parser is named rather than its first step.
+            # The error should name the whole parser rather than its first step.
             check_is_fitted(self)
             raise
         if return_status:
@@ -218,13 +218,13 @@ class Parser(Pipeline):
         Returns
         -------
         trees : Treebank
-            Trees, not binarised. Rare words are their classes.
+            Trees, not binarised. Rare words are replaced by their classes.
         """
         return self._final_estimator.sample(n, random_state)
 
     @_learner_has("partial_fit")
     def partial_fit(self, X, y=None, **params):
-        """Go on learning from more trees, with the preprocessing as it is fitted.
+        """Continue learning from more trees; the preprocessing is not fitted again.
 
         Parameters
         ----------

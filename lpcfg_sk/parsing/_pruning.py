@@ -35,19 +35,20 @@ from lpcfg_sk.parsing._tags import (
     unknown_weights,
 )
 
-# Shares of the threshold. The inside pass leaves out an item whose estimated posterior
-# is below the first share, or below the second one of the largest of its span,
+# Fractions of the threshold. The inside pass leaves out an item whose estimated
+# posterior is below the first fraction, or below the second one times the largest of
+# its span,
 _ESTIMATE = 1 / 100
 _BEAM = 0.1
-# the outside pass hands no mass down from items with a smaller marginal,
+# the outside pass passes no mass down from items with a marginal below this one,
 _FLOOR = 0.1
-# and the forest leaves out edges and rule applications with a smaller marginal.
+# and the forest leaves out edges and rule applications with a marginal below this one.
 _RULE_SHARE = 0.1
 
-# Bytes of a chart for which it is worth to ask the system beforehand.
+# From this many bytes on, it is worth asking the system for memory beforehand.
 _LARGE = 2**24
 
-# A threshold that leaves no tree is lowered by this factor, in the end to zero.
+# A threshold that leaves no tree is multiplied by this factor, and set to zero at last.
 _LOWER = 1e-3
 _LOWEST = 1e-12
 
@@ -62,8 +63,8 @@ class PrunedChart(NamedTuple):
     forest : Forest or None
         Items and their derivations; None where the sentence has no parse.
     as_unknown : ndarray of bool, shape (n,)
-        Words that are treated as unknown, because they are, or because they never
-        have the given tag.
+        Words that are treated as unknown, because they are unknown, or because they
+        never occur with the given tag.
     tokens : Tokens
         The sentence.
     live : LiveItems or None
@@ -130,7 +131,7 @@ class ChartPruner:
     values by the tags that are likely beside a span, see :func:`neighbouring_tags`.
     Items with a posterior of at most a tenth of the threshold pass nothing on to their
     children. The estimate may therefore be too small, and items with an exact posterior
-    above the threshold be missing.
+    above the threshold may be missing.
 
     A sentence with a parse keeps one: where the items that reach the threshold do not
     form a tree, it is lowered until they do.
@@ -140,7 +141,7 @@ class ChartPruner:
         arrays = grammar.arrays
         self.grammar = grammar
         self.threshold = threshold or 0.0
-        # Kernels take it as a number of 64 bits.
+        # Kernels take it as a 64-bit integer.
         self.max_memory = min(max_memory, 2**62)
         if self.threshold and arrays.n_states.max(initial=1) > 1:
             raise ValueError(
@@ -155,7 +156,7 @@ class ChartPruner:
                         f"the pruning grammar has negative {name} parameters"
                     )
         else:
-            # Read-only as those of a grammar, so that kernels are compiled once.
+            # Read-only like the arrays of a grammar, so that kernels are compiled once.
             weight = read_only(np.ones(len(arrays.rule_parent)))
             lexical = read_only(np.ones(len(arrays.lex_label)))
             root = np.ones(len(arrays.root_label))
@@ -226,7 +227,7 @@ class ChartPruner:
             forest = None if live is None else self._forest(n, live, threshold, name)
             if forest is not None or threshold == 0.0:
                 break
-            # If no mass is left, estimates cut all trees, or there are none.
+            # Either pruning cut all trees, or the sentence has none.
             threshold = threshold * _LOWER if threshold > _LOWEST else 0.0
             live = self._live(tokens, threshold)
             likely = live if likely is None else likely
@@ -373,7 +374,7 @@ class ChartPruner:
         """Raise ChartMemoryError if a chart needs more than `max_memory` bytes.
 
         Where the system has less, raise MemoryError now: compiled code that fails to
-        allocate does not give back what it has.
+        allocate memory does not free what it has allocated before.
         """
         if needed <= self.max_memory:
             if needed > _LARGE:
@@ -486,7 +487,7 @@ def coarse_tables(arrays, probabilities):
 
 
 def _places(labels, n_labels):
-    """Return the place of each label in a list, -1 for those not in it."""
+    """Return the position of each label in a list, -1 for those not in it."""
     place = np.full(n_labels, -1, dtype=np.int32)
     place[labels] = np.arange(len(labels), dtype=np.int32)
     return place

@@ -1,4 +1,4 @@
-"""Tags of words: which labels they allow, and what stands beside each other."""
+"""Tags of words: which labels they allow, and which tags are likely neighbours."""
 
 import numpy as np
 from scipy.sparse import csc_matrix, identity
@@ -15,17 +15,17 @@ _NOVEL = 1.0
 # and δ.
 _OTHER = 0.05
 
-# Spines of trees end at each node with at least this probability, so that they end.
+# Least probability with which a spine of a tree ends at a node, so that sums converge.
 _END = 1e-6
 
 
 class TagBackoff:
-    r"""What given tags leave open.
+    r"""Values of words under the labels that given tags allow.
 
     A tag t stands for several labels of a binarised grammar, NN also for NP+NN. A word
-    x that training has as NN, but never as a noun phrase of its own, may be one; a
-    word may have a tag that it never had; and a tag may be one with which the grammar
-    has no tree, or a mistake. So the value of the word under label a is
+    x that occurs as NN in training, but never as a noun phrase of its own, may be one.
+    A word may have a tag that it never had in training. A tag may be a mistake, or the
+    grammar may have no tree with it. So the value of the word under label a is
 
     .. math:: v'(a, x) = v(a, x) + κ\, p(x | t) Σ_{x'} v(a, x')
 
@@ -35,7 +35,7 @@ class TagBackoff:
     .. math:: v'(a, x) = η\, p(x)\, o(a) \Big/ Σ_{a'} p(a') o(a')
 
     with the values o(a) of the unknown word, summed over the labels of the tag. Under
-    labels of other tags it is δ v(a, x). All hold for vectors over states, too.
+    labels of other tags it is δ v(a, x). The same holds for vectors over states.
     Sentences whose words have no tags are not affected.
 
     Parameters
@@ -72,7 +72,7 @@ class TagBackoff:
         self._unknown_of_tag = np.bincount(entry_tag, unknown, minlength=n_tags)
 
     def shares(self, treebank):
-        """Return the shares of any word and of the unknown word in each token.
+        """Return the weights of any word and of the unknown word for each token.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class TagBackoff:
         Returns
         -------
         any_word, unknown : ndarray of float64, shape (n_tokens,)
-            Zero where a token has no tag, or one that no label has.
+            Zero where a token has no tag, or a tag that no label stands for.
         """
         word = self.coarse.encode(treebank)[1].astype(np.int64)
         known = [
@@ -141,8 +141,8 @@ def expected_label_counts(arrays, probabilities, root, n_steps=200):
     root : ndarray of float64, shape (n_roots,)
         One weight per root.
     n_steps : int, default=200
-        Largest depth that counts, so that the sum ends also for grammars whose trees
-        never end and for weights that are not probabilities.
+        Largest depth that counts, so that the sum is finite even for grammars with
+        infinite trees and for weights that are not probabilities.
 
     Returns
     -------
@@ -162,14 +162,14 @@ def expected_label_counts(arrays, probabilities, root, n_steps=200):
 
 
 def neighbouring_tags(arrays, tag_of_label, counts):
-    """Compute which tags a plain PCFG expects side by side, and beside its nodes.
+    """Compute which tags a plain PCFG expects next to each other and next to its nodes.
 
     Parameters
     ----------
     arrays : GrammarArrays
         The PCFG.
     tag_of_label : ndarray of int32, shape (n_nonterminals,)
-        The tag that each nonterminal stands for over a word, -1 for none.
+        The tag of each nonterminal over a word, -1 for none.
     counts : ndarray of float64, shape (n_nonterminals,)
         Expected number of nodes of each nonterminal.
 
@@ -187,12 +187,12 @@ def neighbouring_tags(arrays, tag_of_label, counts):
     root = np.zeros(n_labels)
     root[arrays.root_label] = arrays.root
     spines = [_spine(arrays, parent, child) for child in (left, right)]
-    # Tags at the left and right end of what each nonterminal stands over.
+    # Tags at the left and right end of the words below each nonterminal.
     first, last = (spine.solve(is_tag) for spine in spines)
     mass = counts[parent] * arrays.binary
     shape = (n_labels, n_labels)
-    # Tags before and behind the nodes of each nonterminal: those of the sister, which
-    # are also those of the nodes at the near edge of it.
+    # Tags before and after the nodes of each nonterminal. They come from the sister,
+    # and nodes along the facing edge have the same ones.
     before = csc_matrix((mass, (right, left)), shape=shape) @ last
     after = csc_matrix((mass, (left, right)), shape=shape) @ first
     before[:, end] += root

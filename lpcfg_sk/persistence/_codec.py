@@ -84,11 +84,11 @@ _CLASSES = {cls.__name__: cls for cls in _ESTIMATORS} | {
 }
 _NAMES = {cls: name for name, cls in _CLASSES.items()}
 
-# What models did before they had a parameter, where that is not its default.
+# Values that reproduce older models for parameters added later with another default.
 _BEFORE = {KneserNeyLM: {"start_symbols": "full"}}
 
-# A cache folder is of no use on another machine, and joblib's caches are pickles: a
-# file must not be able to say where they are.
+# A cache folder is of no use on another machine. Joblib's caches are pickles, so a file
+# must not be able to choose the folder from which they are read.
 _NOT_STORED = "memory"
 
 
@@ -96,7 +96,7 @@ def save(estimator, path, *, compact=True):
     """Write an estimator or a pipeline to a file, without pickle.
 
     The file holds parameters and fitted attributes as arrays and JSON. It is put in
-    place in one step: an interrupted save leaves the old file as it was.
+    place in one step: an interrupted save leaves the old file unchanged.
 
     Parameters
     ----------
@@ -105,11 +105,11 @@ def save(estimator, path, *, compact=True):
     path : str or path-like
         Where to write.
     compact : bool, default=True
-        Whether to store what parsing needs, in about a tenth of the space: grammars
-        to single precision, without the features and projections of
-        :class:`SpectralLPCFG` and :class:`PivotLPCFG`, which only
-        :meth:`SpectralLPCFG.transform` and studies of the fit read. False keeps every
-        fitted attribute, to the last bit.
+        Whether to store only what parsing needs, in about a tenth of the space:
+        grammars in single precision, and not the features and projections of
+        :class:`SpectralLPCFG` and :class:`PivotLPCFG`, which are needed only by
+        :meth:`SpectralLPCFG.transform` and to study a fit. False keeps every fitted
+        attribute, to the last bit.
 
     Raises
     ------
@@ -125,8 +125,8 @@ def save(estimator, path, *, compact=True):
     -----
     Folders of caches (the parameter ``memory``) are not stored.
 
-    What a compact file leaves out raises an ``AttributeError`` that says so when it
-    is asked for after :func:`load`. "Model files" in the user guide describes how
+    After :func:`load`, an attribute that a compact file leaves out raises an
+    ``AttributeError`` that says so. "Model files" in the user guide describes how
     grammars are stored.
 
     Examples
@@ -191,7 +191,7 @@ def load(path):
 
 
 def encode(value, arrays, where="estimator", *, compact=False):
-    """Turn a value into JSON data, putting its arrays aside.
+    """Turn a value into JSON data and separate arrays.
 
     Parameters
     ----------
@@ -217,14 +217,14 @@ def encode(value, arrays, where="estimator", *, compact=False):
 
 
 def decode(data, arrays):
-    """Rebuild what `encode` took apart.
+    """Rebuild a value that `encode` turned into data and arrays.
 
     Parameters
     ----------
     data : JSON data
         Result of `encode`.
     arrays : dict of str to ndarray
-        The arrays that were put aside.
+        The arrays that `encode` added.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def decode(data, arrays):
 
 
 class _Encoder:
-    """State of one `encode`: arrays put aside, and objects written before."""
+    """State of one `encode`: the arrays, and the objects written so far."""
 
     def __init__(self, arrays, compact):
         self.arrays = arrays
@@ -329,7 +329,7 @@ class _Encoder:
         if id(value) in self.written:
             return {_MARK: "same", "number": self.written[id(value)][0]}
         data = self._new_object(value, where)
-        # Keeping the object keeps its id from being given to another one.
+        # While the object is kept, no other object can get its id.
         number = len(self.written)
         self.written[id(value)] = number, value
         return {**data, "number": number}
@@ -360,7 +360,7 @@ class _Encoder:
         return {
             _MARK: "object",
             "of": _NAMES[cls],
-            # Sorted: equal models make equal files.
+            # Sorted, so that equal models make equal files.
             "state": {k: self.encode(state[k], f"{where}.{k}") for k in sorted(state)},
         }
 
@@ -380,7 +380,8 @@ class _Decoder:
         self._kinds = {
             "float": lambda data: float(data["text"]),
             "scalar": lambda data: self.decode(data["value"])[0],
-            # Taken once: what copies an array could else multiply it at will.
+            # Each array is used once. Otherwise a small file could refer to one array
+            # many times and fill the memory with copies.
             "array": lambda data: self.arrays.pop(data["name"]),
             "objects": self._objects,
             "sparse": self._sparse,
@@ -399,7 +400,7 @@ class _Decoder:
 
     def decode(self, data):
         if isinstance(data, list):
-            # Most of a file are lists of words, which stand for themselves.
+            # Most data are lists of words, which need no call per item.
             return [self.decode(v) if type(v) in (list, dict) else v for v in data]
         if not isinstance(data, dict):
             return data
@@ -437,7 +438,7 @@ class _Decoder:
             isinstance(s, BaseEstimator) or s == "passthrough" for _, s in steps
         ):
             raise ValueError("a step of the pipeline is no estimator")
-        # Files do not tell a Parser from a Pipeline, which older releases wrote.
+        # Files do not distinguish a Parser from a Pipeline, which older releases wrote.
         parses = bool(steps) and hasattr(steps[-1][1], "span_marginals")
         return (Parser if parses else Pipeline)(steps, verbose=bool(data["verbose"]))
 
@@ -460,11 +461,11 @@ class _Decoder:
 
 
 def _estimator_state(cls, state):
-    """Parameters and fitted attributes, completed by parameters that were added later.
+    """Return parameters and fitted attributes, with parameters that were added later.
 
-    A parameter that the file does not know gets its default, or the value that stands
-    for what releases did before they had it; one that this release does not know is an
-    error, and so is anything that would hide a method.
+    A parameter that the file lacks gets its default, or the value that reproduces the
+    behaviour of earlier releases. A parameter that this release does not have is an
+    error, and so is an attribute that would hide a method.
     """
     parameters = inspect.signature(cls).parameters
     complete = {n: p.default for n, p in parameters.items() if p.default is not p.empty}

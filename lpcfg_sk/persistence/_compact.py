@@ -1,10 +1,10 @@
-"""Grammars in a tenth of the space, to single precision.
+"""Grammars in a tenth of the space, in single precision.
 
-A rule that was seen n times has a tensor that is a sum of few products: it is stored as
-a core and a matrix for each of its three axes (Tucker's form, found by a higher-order
+The tensor of a rule that was seen n times is a sum of few products. It is stored as a
+core and a matrix for each of its three axes (Tucker's form, found by a higher-order
 singular value decomposition [1]_) where that is smaller. Most lexical vectors are
-multiples of the vector of a signature class: directions are stored once, with a scale
-for each entry. Offsets follow from the numbers of states.
+multiples of the vector of a signature class, so each direction is stored once, with a
+scale for each entry. Offsets follow from the numbers of states.
 
 References
 ----------
@@ -20,15 +20,15 @@ from lpcfg_sk.lpcfg import LPCFG, GrammarArrays
 
 __all__ = ["compact_state", "make_compact"]
 
-#: Norm of what is left out of a tensor, as a part of its own: as much as single
-#: precision leaves out.
+#: Norm of what is left out of a tensor, relative to its own: the accuracy of single
+#: precision.
 _TOLERANCE = 1e-7
-#: Most parameters for each number that is stored: bounds the memory of a reader.
+#: Most parameters per stored number, which bounds the memory that a file can demand.
 _EXPANSION = 32
 
 
 def compact_state(grammar):
-    """Return plain data that describes a grammar to single precision.
+    """Return plain data that describes a grammar in single precision.
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ def compact_state(grammar):
         for rule, shape in enumerate(_shapes(a)):
             tensor = a.binary[a.rule_offset[rule] : a.rule_offset[rule + 1]]
             floors[rule] = tensor.min()
-            # Zeros would not come back as zeros, which are rules that do not exist.
+            # A zero, which means that a rule does not exist, would not be restored
+            # exactly.
             if signed or floors[rule] > 0:
                 rank, piece = _decompose(tensor.reshape(shape))
                 if len(piece) < len(tensor):
@@ -58,15 +59,15 @@ def compact_state(grammar):
     if len(a.binary) > _EXPANSION * len(values):
         ranks, values = np.zeros_like(ranks), a.binary
     direction, scale, directions = _directions(a)
-    # Trees of a plain PCFG often have equal probabilities, and rounding would choose
-    # between them.
+    # Trees of a plain PCFG often have equal probabilities, and rounding would decide
+    # which of them is best.
     plain = a.n_states.max(initial=1) == 1
     stored = np.asarray if plain else _single
     return {
         "nonterminals": list(grammar.nonterminals),
         "words": list(grammar.words),
         "unknown_word": grammar.unknown_word,
-        # Rounding must not make improper probabilities of proper ones.
+        # Rounding must not turn a probabilistic grammar into one that is not.
         "probabilistic": bool(not plain and grammar.is_probabilistic),
         "n_states": _narrow(a.n_states),
         "rules": _narrow(np.array([a.rule_parent, a.rule_left, a.rule_right])),
@@ -89,7 +90,7 @@ def make_compact(state):
     Parameters
     ----------
     state : dict
-        Plain data, which may come from anywhere.
+        Plain data, which is not trusted.
 
     Returns
     -------
@@ -147,7 +148,7 @@ def _shapes(arrays):
 
 
 def _decompose(tensor):
-    """Ranks of a tensor along its axes, and its core followed by its three factors."""
+    """Return a tensor's ranks along its axes, and its core and factors in one array."""
     core, factors = tensor, []
     allowed = _TOLERANCE * np.linalg.norm(tensor)
     for axis in range(3):
@@ -163,7 +164,7 @@ def _decompose(tensor):
 
 
 def _expand(shapes, ranks, values, floors):
-    """All rule tensors one after the other; checks sizes before it takes memory."""
+    """Return all rule tensors end to end; sizes are checked before memory is taken."""
     # Doubles do not wrap around.
     exact = shapes.astype(float).prod(axis=1)
     dense = (ranks == 0).all(axis=1)
@@ -195,7 +196,7 @@ def _expand(shapes, ranks, values, floors):
         if rank.any():
             tensors = _multiply(tensors, shape, rank)
             if floors is not None:
-                # What rounding made zero or negative was positive.
+                # All values were positive before rounding.
                 tensors = np.maximum(tensors, floors[group][:, None])
         binary[ends[group][:, None] + np.arange(shape.prod())] = tensors
     return binary
@@ -214,7 +215,7 @@ def _multiply(parts, shape, rank):
 
 
 def _directions(a):
-    """Direction and scale of each lexical vector, and the different directions."""
+    """Return each lexical vector's direction and scale, and the distinct directions."""
     direction, scale = np.zeros(len(a.lex_label), np.int64), np.ones(len(a.lex_label))
     pieces, n_found = [_NONE], 0
     for label in np.unique(a.lex_label):
@@ -224,7 +225,7 @@ def _directions(a):
         sizes = np.abs(vectors).max(axis=1)
         sizes[sizes == 0] = 1.0
         vectors = vectors / sizes[:, None]
-        # Multiples differ by the rounding of doubles.
+        # Directions of multiples are equal up to the rounding of doubles.
         _, first, number = np.unique(
             vectors.round(12), axis=0, return_index=True, return_inverse=True
         )
@@ -238,7 +239,7 @@ def _directions(a):
 
 
 def _lexical(lengths, direction, state):
-    """All lexical vectors one after the other."""
+    """Return all lexical vectors end to end."""
     scale, directions = state["scale"], state["directions"]
     if (
         scale.shape != direction.shape
@@ -259,12 +260,12 @@ def _lexical(lengths, direction, state):
 
 
 def _narrow(ids):
-    """Ids in the smallest type that holds them."""
+    """Return ids in the smallest type that holds them."""
     return ids.astype(np.min_scalar_type(ids.max(initial=0)))
 
 
 def _single(values):
-    """Values in single precision where they fit; none becomes zero that is not."""
+    """Return values in single precision if they fit, without turning any into zero."""
     limits = np.finfo(np.float32)
     if np.abs(values).max(initial=0.0) > limits.max:
         return values
@@ -275,7 +276,7 @@ def _single(values):
 def _ids(array, ndim):
     if array.dtype.kind not in "iu" or array.ndim != ndim or (array < 0).any():
         raise ValueError(f"expected ids with {ndim} axes, got {array.dtype} ids")
-    # Larger ones cannot index what fits memory; products of three stay exact.
+    # Larger ids cannot index anything that fits in memory.
     if array.size and array.max() >= 2**31:
         raise ValueError("an id of a grammar is out of range")
     return array.astype(np.int64)

@@ -22,7 +22,7 @@ def value_state(value, *, compact=False):
     value : object
         Anything.
     compact : bool, default=False
-        Whether grammars are stored to single precision.
+        Whether grammars are stored in single precision.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def make_value(name, state):
     name : str
         Name of the class.
     state : dict
-        Its state, which may come from anywhere.
+        Its state, which is not trusted.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def _random_state_state(generator):
 def _make_random_state(state):
     name, key, position = (state[part] for part in ("name", "key", "position"))
     gauss = state["gauss"]
-    # numpy checks none of it and reads its table at the position that it is given.
+    # numpy does not check the state, and reads its table at whatever position is given.
     if (
         name != "MT19937"
         or (key.dtype, key.shape) != (np.uint32, (_TWISTER,))

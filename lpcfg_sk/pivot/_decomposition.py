@@ -302,7 +302,7 @@ def pivot_decomposition(
         could raise the mean log likelihood by no more than this.
     max_iter : int, default=2000
         Largest number of EM iterations of the permutation step; a
-        :class:`~lpcfg_sk.exceptions.ConvergenceWarning` tells if they were too few. 0
+        :class:`~lpcfg_sk.exceptions.ConvergenceWarning` says if they were too few. 0
         returns the least-squares solution without iterations and without a warning.
     projection : CCA, default=None
         Result of :func:`cca` on the same Q with at least m directions, to share one
@@ -324,8 +324,8 @@ def pivot_decomposition(
     Step 3 is concave and any positive start will do; EM's linear convergence to the
     zeros of t is slow, however.  The start is therefore the least-squares solution:
     the pivot row of h is a convex combination of the means
-    :math:`\sum_g \hat s(g|h')φ(g)`, with weights :math:`t(h'|h)`.  It is returned as
-    it is when its duality gap is below ``tol``, as with exact input, and smoothed
+    :math:`\sum_g \hat s(g|h')φ(g)`, with weights :math:`t(h'|h)`.  It is returned
+    unchanged when its duality gap is below ``tol``, as with exact input, and smoothed
     before EM otherwise.
 
     References

@@ -14,9 +14,9 @@ from lpcfg_sk.pivot._simplex import simplex_least_squares
 _CANDIDATES_PER_STATE = 2
 # Stands for 0 in logarithms: features may contradict each other.
 _TINY = 1e-300
-# A feature with no less of its weight in one state is a pivot of this state.
+# A feature with at least this share of its weight in one state is a pivot of the state.
 _PURE = 1.0 - 1e-9
-# The expected number of features of a state is no less than this part of the largest.
+# Least expected number of features of a state, relative to that of the largest.
 _FEWEST = 1e-6
 # Stopping rule of the least squares that match the states of the two sides.
 _MATCHING = {"tol": 1e-14, "max_iter": 1000}
@@ -129,7 +129,7 @@ class LabelStates(NamedTuple):
     alpha, beta : float
         Separability of the inside and of the outside features.
     information : ndarray of shape (m,)
-        The smaller ones of the two sides, see :func:`information`.
+        The smaller values of the two sides, see :func:`information`.
     inside, outside : ndarray
         Product: likelihoods of the inside and outside tree of each node. Sum: those of
         each feature, normalised to 1 for each state.
@@ -384,7 +384,7 @@ def _lexical_counts(data, inside, prior, kept, options):
     posteriors, _ = simplex_least_squares(
         points, inside.vertices, **options.least_squares()
     )
-    # Without pseudo-counts this still gives a state to words of lost states.
+    # Even without pseudo-counts, words whose states were all dropped need a posterior.
     strength = max(options.prior, _TINY)
     posteriors = posteriors[:, kept] * counts[:, np.newaxis] + strength * prior
     posteriors /= posteriors.sum(axis=1, keepdims=True)

@@ -15,7 +15,7 @@ from lpcfg_sk.spectral import SIDES, project_label
 
 # Multiplications of one iteration in a chunk of rules.
 _CHUNK_PRODUCTS = 2e7
-# Leaves whose posteriors are held at once.
+# Leaves whose posteriors are in memory at a time.
 _BLOCK_LEAVES = 2**20
 
 
@@ -147,7 +147,7 @@ def _one_state(nodes, entry, is_root, options):
         lexical=counts[entries >= 0][:, np.newaxis],
         root=np.array([nodes.weight[is_root].sum()]),
     )
-    # With one state, a common feature says as much as their own.
+    # With one state, features carry no information: one for all nodes will do.
     row = np.ones(len(entry), np.int64), np.zeros(len(entry), np.int32)
     return states, columns, (row, row)
 
@@ -254,8 +254,8 @@ def latent_rule_counts(
     objective : {"sum", "product"}
         How a node's features make up its likelihood.
     tol : float
-        A rule's iterations end when more of them can add no more to its mean log
-        likelihood.
+        A rule's iterations end when more of them could raise its mean log likelihood
+        by at most this.
     max_iter : int
         Most iterations of a rule.
     n_jobs : int, default=None
@@ -336,7 +336,8 @@ def _sum_mixture(states, labels, family, weight, tol, max_iter):
     left = _feature_rows(states.inside, b, family[1])
     right = _feature_rows(states.inside, c, family[2])
     shape, axes = (m1, m2, m3), (0, 1, 2)
-    # The kernel does most work for each feature of the last one.
+    # The kernel does most work per feature of the last child, so that child should
+    # have the fewer features.
     if left.indptr[-1] < right.indptr[-1]:
         left, right, axes = right, left, (0, 2, 1)
     n_features = _outer(

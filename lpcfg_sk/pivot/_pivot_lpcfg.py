@@ -24,7 +24,7 @@ from lpcfg_sk.treebank import RuleIndex, count_rules, over_chunks, weighted_tree
 
 # Iterations that are best for real data, where convergence means overfitting.
 _MAX_ITER = {"sum": 10, "product": 3}
-# States that differ less in their features are copies of each other.
+# States whose features differ less than this are copies of each other.
 _COLLAPSED = 1e-8
 # Nonterminals with less than this many times the nodes that pivots need get no warning:
 # their states often collapse.
@@ -72,15 +72,15 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
     tempering : float, default=0.5
         For ``objective="product"``: a node with K features contributes the product of
         their likelihoods to the power :math:`K^{-tempering}`: 0 takes the features as
-        independent given the state, 1 takes their geometric mean.  Without effect for
-        one feature.
+        independent given the state, 1 takes their geometric mean.  It has no effect
+        on a single feature.
     max_iter : int or "auto", default="auto"
         Most iterations of the concave maximisation of each rule.  A few are best for
         real data, where convergence means overfitting: "auto" is 3 for the product and
         10 for the sum.
     tol : float, default=1e-6
-        It ends earlier when more iterations could add no more to the mean log
-        likelihood of a rule's nodes.
+        The maximisation ends earlier when more iterations could raise the mean log
+        likelihood of a rule's nodes by at most this.
     matching_max_iter : int, default=20
         Most iterations that match the states found from inside features with
         those found from outside features.
@@ -91,8 +91,8 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         Its stopping rule for each feature. Exact moments deserve a smaller tolerance
         and more steps, real data do not.
     smoothing : float, default=0.05
-        Part of each rule's probability that is shared between states: its counts are
-        mixed with the product of their marginals, those of rare rules more.
+        Part of each rule's probability that is shared between states, larger for rare
+        rules: a rule's counts are mixed with the product of their marginals.
     lexicon_alpha : float, default=1.0
         Strength, in tokens, of the mix of each word with its signature class.  0 turns
         it off; unknown words are then impossible.
@@ -110,7 +110,7 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         chart does not fit `max_memory`: give it a flat tree, raise an error, or leave
         it without a tree.
     n_jobs : int, default=None
-        Number of threads.  Does not change a bit of the result.
+        Number of threads. The result does not depend on it.
     verbose : int, default=0
         Whether to report the two steps (on standard error).
 
@@ -141,20 +141,20 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         of a state's most frequent pivot; among inside features, and among outside
         features before their states are matched with those of the inside.
     concavity_ : dict of str to float
-        How well features tell the states apart (assumption 2), from 0 to 1: the
-        information that features bear on the weights of the states, where they bear
-        least, relative to observed states; the smaller value of r̂ and ŝ. If it is 0,
-        eq. 1 has several maxima for rules with this nonterminal.
+        How well features tell the states apart (assumption 2), from 0 to 1: the least
+        information that features carry about the weights of the states, relative to
+        observed states; the smaller value of r̂ and ŝ. If it is 0, eq. 1 has several
+        maxima for rules with this nonterminal.
     n_iter_ : int
         Largest number of iterations of a rule.
     converged_ : bool
-        Whether all rules ended by `tol`; they need not.
+        Whether all rules ended by `tol`, which is not required.
     counts_ : dict of str to float
         Number of nodes of each nonterminal in training.
 
     See Also
     --------
-    EMLPCFG : Goes on from here.
+    EMLPCFG : Can start from this grammar.
     pivot_decomposition : The decomposition of one matrix.
 
     Notes
@@ -276,7 +276,7 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         ----------
         X : Treebank or ShardedTreebank
             Binary trees that carry the blocks of :class:`InsideFeatures` and
-            :class:`OutsideFeatures`. Of shards, memory holds the rules at all nodes;
+            :class:`OutsideFeatures`. For shards, memory holds the rules at all nodes;
             features and likelihoods of states go to temporary files.
         y : None
             Ignored.
@@ -292,7 +292,7 @@ class PivotLPCFG(LeftOutMixin, BaseLPCFG):
         max_iter = self.max_iter
         if max_iter == "auto":
             max_iter = _MAX_ITER[self.objective]
-        # What a corpus of several chunks leaves for later steps goes to files.
+        # With several chunks, what later steps need is kept in files.
         with Spool(on_disk=len(X.chunk_offsets) > 2) as spool:
             nodes = NodeFeatures.from_corpus(
                 X, (weight,), rules, spool, estimator=self, n_jobs=self.n_jobs

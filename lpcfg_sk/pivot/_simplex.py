@@ -1,4 +1,4 @@
-"""Vertices of a convex hull, convex combinations, and likeliest states of columns."""
+"""Vertices of a convex hull, convex combinations, and states of columns by EM."""
 
 from numbers import Integral, Real
 
@@ -118,7 +118,7 @@ def _climb(expect, start, share, axis, tol, max_iter):
     expect : callable
         Returns the gradient and the duality gap at given distributions.
     start : ndarray of float64
-        Distributions along an axis; returned as they are where their gap is small.
+        Distributions along an axis; returned unchanged if their gap is small.
     share : float or ndarray
         Added to 0.99 times the start, whose zeros EM could not leave.
     axis, tol, max_iter : int, float and int
@@ -264,7 +264,7 @@ def simplex_least_squares(
             )
     m = len(vertices)
     kernel = pairwise if solver == "pairwise" else frank_wolfe
-    # On the simplex the origin is free; the mean vertex costs the fewest digits.
+    # Weights sum to one, so the origin is arbitrary; the mean vertex loses few digits.
     origin = vertices.mean(axis=0)
     vertices = vertices - origin
     gram = vertices @ vertices.T

@@ -1,4 +1,4 @@
-"""Trees that a parser gives to sentences, and how sure it is of them."""
+"""Trees that a parser assigns to sentences, and its confidence in them."""
 
 import sys
 from contextlib import nullcontext
@@ -27,9 +27,9 @@ _BATCH = 1000
 
 
 class AutomaticTrees:
-    """The trees that a parser gives to the sentences of a corpus, chunk by chunk.
+    """The trees that a parser assigns to the sentences of a corpus, chunk by chunk.
 
-    It is iterated over once, and counts as it goes.
+    It can be iterated over once, and updates its counts on the way.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def parse(parser, X):
     Parameters
     ----------
     parser : estimator
-        Fitted parser; one of another library is asked by its ``predict`` alone.
+        Fitted parser; of a parser of another library only ``predict`` is used.
     X : Treebank
         Sentences.
 
@@ -112,7 +112,7 @@ def parse(parser, X):
     trees : Treebank
         One tree per row.
     report : RowReport
-        What became of each row.
+        The status of each row.
     """
     learner = last_step(parser)
     X = transform(parser, X)
@@ -176,7 +176,7 @@ def fit_weighted(parser, X, weight):
     Parameters
     ----------
     parser : estimator
-        A learner, an ensemble, or a pipeline that ends in one, which has the weights.
+        A learner, an ensemble, or a pipeline that ends in one, which gets the weights.
     X : Treebank or ShardedTreebank
         Trees.
     weight : ndarray of float64, shape (n_trees,), or None
@@ -191,12 +191,12 @@ def fit_weighted(parser, X, weight):
         return parser.fit(X)
     if not isinstance(parser, Pipeline):
         return parser.fit(X, sample_weight=weight)
-    # Routing of metadata would ask the user to request weights for the learner, which
-    # are not the user's own.
+    # With metadata routing the user would have to request weights for the learner that
+    # the user did not pass.
     with config_context(enable_metadata_routing=False):
         return parser.fit(X, **{f"{parser.steps[-1][0]}__sample_weight": weight})
 
 
 def use_jobs(n_jobs):
-    """Return a context in which estimators without `n_jobs` of their own use it."""
+    """Return a context that sets `n_jobs` for estimators where it is None."""
     return nullcontext() if n_jobs is None else joblib.parallel_config(n_jobs=n_jobs)

@@ -32,7 +32,7 @@ def _student_has(name):
 
     def has(self):
         student = self.teacher if self.student is None else self.student
-        # The attribute error of the student says why it has no such method.
+        # The student's AttributeError says why it has no such method.
         student = last_step(getattr(self, "student_", student))
         return getattr(student, name) is not None
 
@@ -51,13 +51,13 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     teacher : estimator
         Any parser: a pipeline of :func:`make_parser`, a :class:`VotingParser`, or a
-        learner. One inside :class:`sklearn.frozen.FrozenEstimator` is taken as it is
-        fitted.
+        learner. One inside :class:`sklearn.frozen.FrozenEstimator` is not fitted
+        again.
     student : estimator, default=None
         The parser to fit to trees and automatic trees; a copy of the teacher where
         None.
     unlabeled_weight : float, default=0.5
-        Weight of an automatic tree beside 1 for a tree of `X`; it multiplies the
+        Weight of an automatic tree relative to a tree of `X`; it multiplies the
         ``sample_weight`` of the sentence. 0 leaves the sentences out.
     n_rounds : int, default=1
         How often sentences are parsed. The student of a round is the teacher of the
@@ -67,11 +67,11 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
 
         .. math:: \frac{1}{|t|} \sum_{(X, i, j) ∈ t} P(X, i, j),
 
-        are left out. The sum is over the brackets of the tree, without tags, and P
-        that of the teacher's ``span_marginals``. It doubles the time of parsing.
+        are left out. The sum is over the brackets of the tree, without tags, and P is
+        from the teacher's ``span_marginals``. This doubles the time of parsing.
     n_jobs : int, default=None
-        Number of threads of teachers and students that have none of their own. Does
-        not change a bit of the result.
+        Number of threads of teachers and students whose own `n_jobs` is None. The
+        result does not depend on it.
     verbose : int, default=0
         Whether to report progress on standard error.
 
@@ -86,7 +86,7 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
 
     See Also
     --------
-    make_ensemble : Presets that use sentences by themselves.
+    make_ensemble : Presets, which also learn from sentences.
     EMLPCFG, PCFG : Learn from sentences by expected counts of rules.
 
     Notes

@@ -16,14 +16,14 @@ from lpcfg_sk._kernels._moments import active_columns, local_rows, project_rows
 from lpcfg_sk._parallel import Spool, cut_by_work, map_chunks
 from lpcfg_sk._svd import is_small, leading_triplets
 
-#: Features of a nonterminal that are decomposed in memory; more are read from files
-#: once for each product with them.
+#: Most feature values of a nonterminal to decompose in memory; more are read from
+#: files for each product.
 _MOST_ENTRIES = 2**22
-#: Features in a file that a product reads at a time.
+#: Feature values in one part of these files, which a product reads at a time.
 _PART_ENTRIES = 2**20
 
-#: Counts between which the ramp rises, those of Rainbow, the parser of Narayan and
-#: Cohen. It has a second ramp, from 10 to 100, which never lies below this one.
+#: The ramp rises between these counts, as in Rainbow, the parser of Narayan and Cohen.
+#: Rainbow has a second ramp, from 10 to 100, which never lies below this one.
 _RAMP = (50.0, 500.0)
 
 
@@ -119,7 +119,7 @@ def _decompose_label(parts, factors, n_vectors, scales, solver, seed):
     parts : callable
         Returns an iterator over the nodes as :class:`LabelNodes`.
     factors : _FactorList or _FactorFiles
-        Where to keep what the decomposition multiplies.
+        Where to keep the factors of Ω^a.
     n_vectors : int
         Number of singular vectors wanted.
     scales : pair of ndarray
@@ -330,14 +330,14 @@ class _FactorList:
 class _FactorFiles:
     """Factors diag(share)Φ and Ψ of Ω^a in files that are mapped for a product.
 
-    Memory is that of a part of the nodes, and of vectors over features.
+    Memory holds one part of the nodes at a time, and vectors over features.
     """
 
     def __init__(self, spool):
         self._spool, self._kept, self._held = spool, [], []
 
     def append(self, phi, psi):
-        """Keep the factors of some nodes; few of them wait for more."""
+        """Keep the factors of some nodes, which are written once they fill a part."""
         self._held.append((phi, psi))
         if sum(phi.nnz + psi.nnz for phi, psi in self._held) >= _PART_ENTRIES:
             self._write()
@@ -460,7 +460,7 @@ def _energy(values, count, m_max, share):
 
 def _gap(values, count, m_max, least):
     if len(values) < m_max:
-        # Zeros follow, and no gap is wider.
+        # The next singular value is 0, which is the widest gap.
         return len(values)
     ratios = values[:-1] / values[1:]
     widest = int(np.argmax(ratios))

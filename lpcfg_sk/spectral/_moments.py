@@ -105,7 +105,7 @@ def corpus_moments(X, columns, rules, projections, n_states, *, ridge=0.0, n_job
     -------
     moments : SpectralMoments
     """
-    # Either chunks or, where there is only one, its rules are done in parallel.
+    # Chunks run in parallel; if there is only one, its rules do.
     n_rule_jobs = n_jobs if len(X.chunk_offsets) == 2 else None
 
     def moments(treebank, *items):
@@ -276,7 +276,8 @@ def solve(
     chosen : ndarray of int64, default=None
         Binary rules that `moments` holds, all of them where None.
     known : LPCFG, default=None
-        Grammar of the same rules and projections, whose tensors the other rules have.
+        Grammar of the same rules and projections, from which the other rules take
+        their tensors.
 
     Returns
     -------

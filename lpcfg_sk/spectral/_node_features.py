@@ -22,7 +22,7 @@ def node_weight(index, weight, drawn=None):
     weight : ndarray of float64, shape (n_trees,)
         Weight of each tree.
     drawn : ndarray of int, shape (n_trees,), default=None
-        The only node of each tree that has its weight, all nodes where None.
+        The one node of each tree that carries its weight; all nodes where None.
 
     Returns
     -------
@@ -116,7 +116,7 @@ class NodeFeatures:
 
     @classmethod
     def from_blocks(cls, inside, outside, label, weight, n_labels):
-        """Take features in memory.
+        """Make it from features in memory.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Tagged sentences as trees, so that learners of trees serve for sequences."""
+"""Tagged sentences as trees, so that learners of trees apply to sequences."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ def tagged_sequences_to_treebank(sentences):
     """Right-branching trees of tagged sentences.
 
     A latent-variable hidden Markov model is an L-PCFG over such trees: the node
-    ``T>`` at position i emits the word i under its tag T, and hands on to position
-    i + 1. Every learner and every decoder of trees thus serves for sequences.
+    ``T>`` at position i emits the word i under its tag T, and passes its state on to
+    position i + 1. Every learner and every decoder of trees thus applies to sequences.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def tagged_sequences_to_treebank(sentences):
 
     See Also
     --------
-    treebank_to_tagged_sequences : The way back.
+    treebank_to_tagged_sequences : The inverse.
 
     Notes
     -----
@@ -61,7 +61,7 @@ def tagged_sequences_to_treebank(sentences):
     lengths = np.array(lengths, dtype=np.int64)
     token_offsets = offsets(lengths)
     tag = np.array(tag, dtype=np.int64)
-    # In preorder: chain node and tag of each position, the last tag alone.
+    # Each position has a chain node and a tag, in preorder; the last has only a tag.
     position = np.arange(len(tag)) - np.repeat(token_offsets[:-1], lengths)
     length = np.repeat(lengths, lengths)
     last = position == length - 1

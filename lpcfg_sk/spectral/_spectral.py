@@ -52,11 +52,11 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
     scaling : float, default=5.0
         Feature i is multiplied by √(M / (count_i + scaling)) before the singular
         value decomposition, which brings rare and frequent features to the same
-        size. None leaves the features as they are.
+        size. None does not scale the features.
     smoothing : float, default=10.0
         Strength C of the interpolation of a rule's third moments with products of
-        its lower moments (see Notes), in units of √count. Larger `m` bears more:
-        20 from 16 states on. None turns it off.
+        its lower moments (see Notes), in units of √count. Larger `m` needs more
+        smoothing: 20 for 16 states or more. None turns it off.
     lexical_smoothing : float, default=5.0
         Strength of the interpolation of the vector of a lexical rule with the mean
         vector of its pre-terminal, in the same units. None turns it off.
@@ -152,7 +152,7 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
     -----
     The algorithm is that of figures 7 and 8 of [1]_, over all nodes. With
     ``scaling=None, smoothing=None, lexical_smoothing=None, lexicon_alpha=0`` it is
-    that literally. With n the count of a rule and λ = √n / (C + √n), smoothing
+    exactly that. With n the count of a rule and λ = √n / (C + √n), smoothing
     replaces the mean E of z⊗y⊗y' over its nodes by
 
     .. math:: λE + (1-λ)(λK_2 + (1-λ)(λL_{rule} + (1-λ)L_{nonterminal}))
@@ -374,7 +374,7 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
         seed = None
         if self.svd_solver == "randomized":
             seed = random_state.randint(np.iinfo(np.int32).max)
-        # Temporary files have other names in the next fit, which would find nothing.
+        # The cache would never hit: temporary files have new names in each fit.
         memory = check_memory(self.memory if nodes.folder is None else None)
         return memory.cache(decompose, ignore=["n_jobs"])(
             nodes,
@@ -426,7 +426,7 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
     def _check_features(self, block, side):
         expected = getattr(self, f"n_{side}_features_", None)
         if expected is None:
-            # A model from a file of an earlier version knows the columns it uses.
+            # Files of earlier versions store only the columns that a model uses.
             used = [getattr(p, side)[-1:].tolist() for p in self.projections_.values()]
             expected = max(
                 [block.shape[1], *(1 + last for [last] in filter(len, used))]

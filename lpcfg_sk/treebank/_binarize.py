@@ -26,8 +26,8 @@ from lpcfg_sk.treebank._validation import (
 
 _DIRECTIONS = {"right": kernel.RIGHT, "left": kernel.LEFT, "head": kernel.HEAD}
 
-# The distinct labels of a treebank may remember this many labels in all. That is
-# enough for nodes of 4,000 children that remember everything, about 30 MB of text.
+# Most labels that the distinct labels of a treebank may remember in all. That is
+# enough for nodes of 4,000 children that remember all siblings, about 30 MB of text.
 _MAX_PIECES = 2**23
 
 # Label of a one-word tree whose root is predicted to be a bare word.
@@ -52,13 +52,13 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         How many of the siblings split off last an intermediate node remembers in
         its label: ``@A|B`` for 1. None for all of them.
     memory_min_count : int, default=1
-        An intermediate label that the training trees have fewer times than this
-        forgets its oldest siblings, one by one, until they have it so often or there
-        are none left: ``@NP|RB`` becomes ``@NP``. With 20, sentences need fewer rules
-        that training never saw, and the grammar is smaller.
+        An intermediate label that occurs fewer times than this in the training trees
+        forgets its oldest siblings, one by one, until the label occurs often enough or
+        no sibling is left: ``@NP|RB`` becomes ``@NP``. With 20, sentences need fewer
+        rules that training never saw, and the grammar is smaller.
     vertical : int, default=1
         How many generations a label includes: with 2 an NP under S is ``NP^S``. A
-        single pre-terminal is left as it is.
+        single pre-terminal keeps its label.
     head_rules : dict, default=None
         Rules that find head children for ``direction="head"``, see
         :func:`find_heads`. By default those for English.
@@ -68,7 +68,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
     preterminals_ : frozenset of str
         The original labels that stand over words more often than over several
         children. A label in its unusual role is marked with ``~``, so that no
-        label has both.
+        label has both roles.
 
     memories_ : frozenset of str or None
         The intermediate labels that remember siblings; None where all do.
@@ -155,7 +155,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
         for part in over_chunks(self._memory_counts, X):
             counts.update(part)
         kept = set()
-        # The longest memories first, because they add to the counts of shorter ones.
+        # Longest memories come first, because they add to the counts of shorter ones.
         for length in range(max((n for n, _ in counts), default=0), 0, -1):
             labels = {label: n for (k, label), n in counts.items() if k == length}
             for label, n in labels.items():
@@ -215,7 +215,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
             head,
             len(treebank.labels),
             _DIRECTIONS[self.direction],
-            # No tree has so many siblings or ancestors to remember.
+            # Larger than any number of siblings or ancestors to remember.
             -1 if self.horizontal is None else min(self.horizontal, 2**31),
             min(self.vertical, 2**31),
             _MAX_PIECES,
@@ -348,8 +348,8 @@ def unbinarize(treebank):
     -----
     A parser may put labels in places where a TreeBinarizer would not; all words are
     kept. An intermediate root, or an intermediate node over a word, gets the label of
-    the node that was split (``@NP`` becomes ``NP``). A bare word that is a tree of its
-    own becomes an ``X``.
+    the node that was split (``@NP`` becomes ``NP``). A bare word that is a whole tree
+    becomes an ``X``.
 
     Examples
     --------

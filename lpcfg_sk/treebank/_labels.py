@@ -192,7 +192,7 @@ def memory_length(label):
 
 
 def forget_oldest(label):
-    r"""Return a label that remembers one sibling less.
+    r"""Return a label that remembers one sibling fewer.
 
     Parameters
     ----------
@@ -217,8 +217,8 @@ def forget_oldest(label):
 def decode_label(label):
     """Decode the label of a node of a binarised tree.
 
-    Every string can be decoded. One that :class:`TreeBinarizer` would not write is
-    taken as literally as possible.
+    Every string can be decoded. A string that :class:`TreeBinarizer` would not write
+    is taken as literally as possible.
 
     Parameters
     ----------

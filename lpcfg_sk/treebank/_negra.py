@@ -80,7 +80,7 @@ class NegraScanner:
         self._state = np.zeros(kernel.STATE_SIZE, dtype=np.int64)
 
     def scan(self, text, final):
-        """Scan the complete sentences of a block; return how many bytes are done."""
+        """Scan the complete sentences of a block; return how many bytes it scanned."""
         array = np.frombuffer(text, dtype=np.uint8)
         lines = text.count(b"\n") + 1
         pool = self._columns.pool

@@ -12,7 +12,7 @@ from lpcfg_sk.treebank._tree import Tree
 def kind_of(item):
     """Return the form in which a row of a treebank is given."""
     if isinstance(item, str):
-        # A byte order mark is left of a file that was not read as utf-8-sig.
+        # A file that was not read as utf-8-sig may begin with a byte order mark.
         text = item.removeprefix("\ufeff").lstrip()
         return "bracket" if text.startswith("(") else "text"
     if isinstance(item, Tree):
@@ -25,7 +25,7 @@ def kind_of(item):
 
 
 def iter_rows(trees):
-    """Iterate over the trees of a user, or raise TypeError if they are no collection.
+    """Iterate over the user's trees, or raise TypeError if they are not a collection.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ class OriginRecorder:
         self._n_before = self._columns.n_read
 
     def add(self, text, scanner, lines):
-        """Add the trees of a block, before which its file has so many lines."""
+        """Add the trees of a block; `lines` is the number of lines before it."""
         n_done, self._n_done = self._n_done, self._columns.n_read
         n_new = self._n_done - n_done
         line = np.full(n_new, -1, dtype=np.int32)

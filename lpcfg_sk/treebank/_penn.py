@@ -39,8 +39,8 @@ _SENTENCE = (
 class SymbolPool:
     """Byte strings and their ids, shared by all blocks of all files of a read.
 
-    Ids follow the order of first occurrence. The hash function has a random secret,
-    so that no text can be made whose words all collide; ids do not depend on it.
+    Ids follow the order of first occurrence. The hash function has a random secret, so
+    that nobody can prepare a text whose words all collide; ids do not depend on it.
     """
 
     def __init__(self):
@@ -105,7 +105,7 @@ class TreeColumns:
     Attributes
     ----------
     block : Columns
-        The next trees are written here, behind those that ``filled`` counts.
+        The next trees are written here, after those that ``filled`` counts.
     filled : ndarray of int64, shape (3,)
         Number of trees, nodes and tokens in the block.
     n_dropped : int
@@ -124,10 +124,10 @@ class TreeColumns:
         self.block = _empty_columns(0, 0, 0)
 
     def reserve(self, trees, nodes, tokens):
-        """Make room in ``block`` for so many more trees, nodes and tokens.
+        """Make room in ``block`` for this many more trees, nodes and tokens.
 
-        A block collects the trees of many small files, until it is full and put
-        aside.
+        A block collects the trees of many small files, until it is full and is
+        replaced by a new one.
         """
         wanted = np.array([trees, nodes, tokens])
         room = (
@@ -283,7 +283,7 @@ class BracketScanner:
         Returns
         -------
         consumed : int
-            Number of bytes that are done; the others belong before the next block.
+            Number of bytes scanned; the others belong before the next block.
         """
         array = np.frombuffer(text, dtype=np.uint8)
         n_open, n_tokens = kernel.count_marks(array)
@@ -333,8 +333,8 @@ class BracketScanner:
         return int(self.report[kernel.POSITION])
 
 
-# A character that Unicode keeps for internal use stands, before a digit, for a bracket
-# within a word, or for itself where the text has it.
+# A character that Unicode reserves for internal use. Before a digit it stands for a
+# bracket within a word, or for itself where the text contains it.
 _MARK = "\ufdd0"
 _MARKED = {f"{_MARK}0": _MARK, f"{_MARK}1": "(", f"{_MARK}2": ")"}
 
@@ -353,13 +353,13 @@ def escape_brackets(word):
         With ``\(`` and ``\)`` for brackets.
     """
     if word.endswith("\\"):
-        # Else the backslash would escape the bracket that closes the node.
+        # Without the space the backslash would escape the node's closing bracket.
         word += " "
     return word.replace("(", "\\(").replace(")", "\\)")
 
 
 def _hide_brackets(text):
-    """Hide escaped brackets, unless the text would have unequal numbers of others."""
+    """Hide escaped brackets, unless the other brackets would then be unbalanced."""
     text = text.replace(_MARK, f"{_MARK}0")
     hidden = text.replace("\\(", f"{_MARK}1").replace("\\)", f"{_MARK}2")
     return hidden if hidden.count("(") == hidden.count(")") else text
@@ -406,7 +406,7 @@ def scan_brackets(texts, *, first_item=0):
     scanner = BracketScanner(columns)
     item, batch, size = first_item, [], 0
     for text in texts:
-        # A byte order mark is left of a file that was not read as utf-8-sig.
+        # A file that was not read as utf-8-sig may begin with a byte order mark.
         text = text.removeprefix("\ufeff")
         if "\\" in text or _MARK in text:
             text = _hide_brackets(text)

@@ -261,8 +261,8 @@ def _read(file, name, scanner, faults, places, encoding, max_bytes):
         trees += int(report[kernel.SEEN])
         line, column = place_in(text, consumed, lines, characters)
         lines, characters = line - 1, column - 1
-        # A tree that is longer than a block is not scanned again until its text has
-        # doubled, which keeps the work linear.
+        # A tree longer than a block is scanned again only when its text has doubled,
+        # which keeps the work linear.
         pieces, size = [text[consumed:]], len(text) - consumed
         goal = max(BLOCK_SIZE, 2 * size)
         if size > _LARGEST_TREE:

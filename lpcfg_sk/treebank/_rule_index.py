@@ -118,7 +118,7 @@ lex_word, lex_label, root_label
         backoff = treebank.words.backoff
         used = treebank.word
         if backoff is not None:
-            # The class of a word, and all coarser ones.
+            # Keep the class of a word and all coarser classes.
             level = np.unique(used)
             while len(level):
                 used = np.concatenate([used, level])

@@ -41,7 +41,7 @@ class _Shard(NamedTuple):
 
 
 class ShardedTreebank(Sequence):
-    """Trees in several files, of which each worker opens one at a time.
+    """Trees in several files; each worker opens one file at a time.
 
     All estimators take it as ``X``. Transformers, learners and ``predict`` go
     through it shard by shard, so that memory holds only the model and as many
@@ -119,7 +119,8 @@ class ShardedTreebank(Sequence):
     @property
     def is_parsed(self):
         """Boolean array that tells which rows have a tree."""
-        # Transformers keep trees and sentences what they are, and text holds trees.
+        # Transformers never make a tree of a sentence or vice versa, and bracketed
+        # text holds trees only.
         parts = [
             shard._replace(steps=()).load().is_parsed
             if is_saved(shard.path)

@@ -1,4 +1,4 @@
-"""What the spelling of tokens tells: tokens of raw text, equivalent marks, classes."""
+"""Spelling: tokens of raw text, equivalent punctuation marks, classes of words."""
 
 import re
 import unicodedata
@@ -38,8 +38,8 @@ def spelling_classes(word, *, initial=False):
     -------
     endings, beginnings, shapes : tuple of tuple of str
         Each from the finest to the coarsest. Letters of endings and beginnings are
-        in lower case. Shapes tell script, case, digits and hyphens; all of it is in
-        the names of endings and beginnings, too.
+        in lower case. Shapes describe script, case, digits and hyphens; the names of
+        endings and beginnings include the shape.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def english_signature(word, *, initial=False, known_lower=False):
 
 
 def coarser(signature):
-    """Yield a signature and all coarser ones, each with one part less.
+    """Yield a signature and all coarser ones, each with one part fewer.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def tokenize(text):
     Raises
     ------
     ImportError
-        If nltk is not installed, whose Treebank tokenizer does the work.
+        If nltk, whose Treebank tokenizer is used, is not installed.
 
     Examples
     --------
@@ -218,8 +218,8 @@ def tokenize(text):
     return NLTKWordTokenizer().tokenize(text, convert_parentheses=True)
 
 
-# Marks that a parser may not know, and what to take in their place: the first one that
-# it knows.
+# Marks that a parser may not know, and their replacements: the first one that the
+# parser knows is taken.
 _EQUIVALENTS = {
     "( -LRB- （": "-LRB- (",
     ") -RRB- ）": "-RRB- )",
@@ -266,7 +266,7 @@ def with_known_marks(treebank, seen, known):
     treebank : Treebank
         Any sentences.
     seen : container of str
-        Tokens of the training data, which stay as they are.
+        Tokens of the training data, which are not replaced.
     known : container of str
         Tokens that may be taken instead.
 
@@ -310,7 +310,7 @@ def with_known_marks(treebank, seen, known):
 
 
 def _candidates(token):
-    """Return what may stand for a token: where it opens, and where it closes."""
+    """Return the replacements of a token, as an opening and as a closing mark."""
     if token in _STRAIGHT:
         return _STRAIGHT[token]
     marks = _TABLE.get(token, [token.translate(_APOSTROPHES)])

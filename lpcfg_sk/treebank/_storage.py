@@ -66,7 +66,7 @@ class TreebankFiles:
         """Write the columns to a file that :meth:`open` maps into memory.
 
         The file is put in place in one step; an interrupted save leaves an old file
-        as it was.
+        unchanged.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class TreebankFiles:
         '(S (NP a) (VP b))'
         """
         path = os.fspath(path)
-        # One descriptor for both: another process may replace the file in between.
+        # One descriptor, because another process may replace the file in between.
         with open(path, "rb") as file:
             header, start = _read_header(file, path)
             arrays = _map(file, path, header, start)
@@ -198,7 +198,7 @@ class StoredNames(Sequence):
         """Return the list of all strings."""
         raw, bounds = self._text.tobytes(), pairwise([0, *self._ends.tolist()])
         if raw.isascii():
-            # Every byte is a character, so that decoding once will do.
+            # Every byte is a character, so the whole text can be decoded at once.
             text = raw.decode("ascii")
             return [text[begin:end] for begin, end in bounds]
         return [_decode(raw[begin:end]) for begin, end in bounds]

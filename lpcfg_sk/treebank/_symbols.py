@@ -166,7 +166,7 @@ class SymbolTable:
 
 
 def _check_classes(backoff):
-    """Refuse ids out of range, and classes that are coarser than themselves."""
+    """Reject ids out of range, and classes that are coarser than themselves."""
     n = len(backoff)
     if n and not 0 <= backoff.min() <= backoff.max() < n:
         raise ValueError(f"backoff holds ids out of range, expected 0 to {n - 1}")
@@ -184,7 +184,7 @@ def _restore(text, lengths, backoff):
 
 
 def translate(ids, mapping):
-    """Map ids from one table to another, leaving -1 as it is."""
+    """Map ids from one table to another; -1 stays -1."""
     return np.append(mapping, np.int32(-1))[ids]
 
 

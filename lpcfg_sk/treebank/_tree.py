@@ -202,12 +202,12 @@ class Tree:
         return list(zip(self._span(), tags, strict=True))
 
     def subtrees(self, filter=None):
-        """Yield this tree and all that are below it, each before those below it.
+        """Yield this tree and all its subtrees, parents before children.
 
         Parameters
         ----------
         filter : callable, default=None
-            Which of them, ``filter(tree) -> bool``; all where None.
+            Which subtrees to yield, ``filter(tree) -> bool``; all where None.
 
         Yields
         ------
@@ -316,7 +316,7 @@ class Tree:
         return iter(self.children)
 
     def __array__(self, dtype=None, copy=None):
-        # Without this method numpy takes the trees of a list apart, down to the words.
+        # Without this method numpy would take the trees of a list apart.
         if dtype is not None and np.dtype(dtype) != object:
             raise TypeError(f"trees make an array of dtype object, not of {dtype}")
         if copy is False:

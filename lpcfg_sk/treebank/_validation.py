@@ -37,8 +37,8 @@ def check_treebank(
     blocks : tuple of str, default=()
         Node features that X must carry.
     sharded : bool, default=False
-        Whether a :class:`ShardedTreebank` is returned as it is; its trees are then
-        checked when they are read. Otherwise it is loaded.
+        Whether a :class:`ShardedTreebank` is returned without being loaded; its trees
+        are then checked when they are read.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def weighted_trees(X, sample_weight, estimator, *, blocks=()):
 
 
 def trees_and_sentences(X, sample_weight, estimator):
-    """Check the input of a learner that takes rows without trees, too.
+    """Check the input of a learner that also takes rows without trees.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def trees_and_sentences(X, sample_weight, estimator):
 
 
 def transforms_shards(transform):
-    """Let the ``transform`` of treebanks take shards, which it changes when opened.
+    """Let ``transform`` take shards, too, which are transformed when they are opened.
 
     Parameters
     ----------

@@ -35,13 +35,14 @@ _N_TAGS = 3
 class RareWords(TreebankTransformerMixin, BaseEstimator):
     """Classes of words by their spelling, for rare and unknown words.
 
-    Only the words that models see are changed; the tokens stay as they are.
+    Only the words that models see are changed; the tokens are kept.
 
     Parameters
     ----------
     min_count : int, default=1
-        Words seen fewer times than this in the training data become classes. At 1
-        only unknown words do; models smooth rare words by their classes.
+        Words seen fewer times than this in the training data are replaced by their
+        classes. With 1 only unknown words are; models smooth rare words by their
+        classes.
     signature : {"suffix", "english", "none"} or callable, default="suffix"
         How to classify words: by script, case, digits, hyphen and the endings and
         beginnings that the training data have, in any language; by capitals, digits,
@@ -49,8 +50,8 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
         class; or by ``signature(token)``, which returns a str, or a sequence of str
         from the finest to the coarsest.
     min_class_count : int, default=3
-        A class that fewer words of the training data have is replaced by a coarser
-        one.
+        A class with fewer words than this in the training data is replaced by a
+        coarser one.
 
     Attributes
     ----------
@@ -259,7 +260,7 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
     def _find_classes(self, chains):
         """Return the classes that at least `min_class_count` words have.
 
-        Words with a class by their ending do not count for beginnings.
+        Words that have a class by their ending do not count for beginnings.
         """
         n_words = Counter()
         for endings, _, shapes in chains:
@@ -282,7 +283,7 @@ class RareWords(TreebankTransformerMixin, BaseEstimator):
             for path in ((*endings, *shapes), (*beginnings, *shapes)):
                 path = [name for name in path if name in classes and name != UNK]
                 for fine, coarse in pairwise([*path, UNK]):
-                    # A function may name two classes in either order.
+                    # A user's function may name two classes in either order.
                     above = coarse
                     while above in parent and above not in (UNK, fine):
                         above = parent[above]
