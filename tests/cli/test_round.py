@@ -298,3 +298,22 @@ def test_compressed_sentences(folder, capsys, tmp_path):
     path.write_bytes(gzip.compress(f"{SENTENCE}\n".encode()))
     _, out, _ = run(capsys, "parse", folder / "pcfg", path)
     assert Tree.from_string(out).words() == SENTENCE.split()
+
+
+def test_compressed_stdin(folder, capsysbinary, monkeypatch):
+    pipe = io.BufferedReader(io.BytesIO(gzip.compress(f"{SENTENCE}\n".encode())))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
+    assert main(["parse", str(folder / "pcfg")]) == 0
+    out = capsysbinary.readouterr().out.decode()
+    assert Tree.from_string(out).words() == SENTENCE.split()
+
+
+def test_answers_do_not_become_input(folder, tmp_path):
+    path = tmp_path / "text"
+    path.write_text(f"{SENTENCE}\n")
+    command = f'"{sys.executable}" -m lpcfg_sk parse "{folder / "pcfg"}" text >> text'
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, path.read_text()) == (1, f"{SENTENCE}\n")
+    assert "text is where the answers go" in done.stderr
