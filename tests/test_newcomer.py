@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 import lpcfg_sk
 from lpcfg_sk import (
     PCFG,
+    MarginEMPCFG,
     Parser,
     ShardedTreebank,
     Tree,
@@ -51,6 +52,7 @@ WORDS = ["he", "worked", "again", "."]
 LONG = ["he", *["worked"] * 120]
 QUOTED = "(S (`` ``) (NP (PRP he)) (VP (VBD left)) ('' '') (. .))"
 QUOTES = make_parser(PCFG()).fit([QUOTED, HE])
+SLOW = make_parser(MarginEMPCFG(max_iter=1))
 
 #: Lines and their values.
 ANSWERS = [
@@ -172,6 +174,10 @@ ANSWERS = [
     ("tokenize('He left (early).')", ["He", "left", "-LRB-", "early", "-RRB-", "."]),
     ("Treebank(['he worked']).sentences()", [["he", "worked"]]),
     ("lpcfg_sk.Parser is Parser", True),
+    # Numbers of warnings.
+    ('warned(\'PARSER.predict([["worked", "he"]] * 3)\')', 1),
+    ('warned(\'PARSER.predict([["worked", "he"]], return_status=True)\')', 0),
+    ("warned('cross_val_score(SLOW, TREES[:12], cv=3)')", 1),
 ]
 
 #: Lines that raise: the error, and what its message says.
@@ -234,6 +240,15 @@ ERRORS = [
     ("results_table(PARSER)", TypeError, "expected a fitted search"),
     ("report(PARSER, TREES, 'no/page.html')", FileNotFoundError, "there is no folder"),
     ("lpcfg_sk.save(TREES, 'file')", TypeError, "save takes an estimator"),
+    ("Tree('NP', 'he')", TypeError, r"got one str under 'NP'; write \['he'\]"),
+    ("report(TREES, PARSER, 'page')", TypeError, "got an estimator; are the arg"),
+    ("PARSER.predict(np.array([WORDS]))", TypeError, r"shape \(1, 4\); X.tolist\(\)"),
+    ("PARSER.predict([WORDS, np.nan])", TypeError, r"item 1 is a float \(nan\)"),
+    ("strict('ignore').predict([WORDS])", ValueError, "'on_failure' parameter"),
+    ("strict('flat', '2G').predict([WORDS])", ValueError, "'max_memory' parameter"),
+    ("make_parser(PARSER)", TypeError, "preprocessing of its own"),
+    ("make_parser(EMLPCFG(lambda a: 2)).fit(TREES)", TypeError, r"m\(nonterminal, co"),
+    ("VotingParser([('a', LogisticRegression())]).fit(TREES)", TypeError, "no parser"),
 ]
 
 #: Commands, their exit status, and the one line that they write to standard error.
@@ -258,6 +273,15 @@ def status(parser, X):
 def reported(X):
     PARSER.predict(X)
     return PARSER.parse_report_["status"].tolist()
+
+
+def warned(line):
+    """Number of warnings that a line issues, all of them from this line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        eval(compile(line, "<shell>", "eval"), globals())
+    assert {warning.filename for warning in caught} <= {"<shell>"}
+    return len(caught)
 
 
 def strict(on_failure, max_memory=2**31):
@@ -286,7 +310,7 @@ def names(tmp_path):
     others = (Pipeline, LogisticRegression, clone, status, strict, make_scorer)
     others += (cross_val_predict, cross_val_score, compare, report, results_table)
     others += (f1_score, label_report, parseval, parseval_scorer, parseval_summary)
-    own = (saved, reopened, shards, reported)
+    own = (saved, reopened, shards, reported, warned)
     return {
         **{name: getattr(lpcfg_sk, name) for name in lpcfg_sk.__all__},
         **{function.__name__: function for function in (*others, *own, tokenize)},
