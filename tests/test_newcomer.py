@@ -112,6 +112,7 @@ ANSWERS = [
     ("PARSER.parse_kbest([['worked', 'he']])", [[]]),
     ("list(PARSER.marginals([WORDS])[0])", ["label", "start", "end", "marginal"]),
     ("list(PARSER.span_marginals([WORDS])[0])[3:]", ["marginal", "tag"]),
+    ("len(PARSER.span_marginals([WORDS], precise=False))", 1),
     ("len(PARSER.sample(0))", 0),
     ("PARSER.sample(3, 0) == PARSER.sample(3, random_state=0)", True),
     (
@@ -240,6 +241,7 @@ ERRORS = [
     ("results_table(PARSER)", TypeError, "expected a fitted search"),
     ("report(PARSER, TREES, 'no/page.html')", FileNotFoundError, "there is no folder"),
     ("lpcfg_sk.save(TREES, 'file')", TypeError, "save takes an estimator"),
+    ("make_parser().parse_report_", AttributeError, "the last predict, and there was"),
     ("Tree('NP', 'he')", TypeError, r"got one str under 'NP'; write \['he'\]"),
     ("report(TREES, PARSER, 'page')", TypeError, "got an estimator; are the arg"),
     ("PARSER.predict(np.array([WORDS]))", TypeError, r"shape \(1, 4\); X.tolist\(\)"),

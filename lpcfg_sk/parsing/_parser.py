@@ -68,6 +68,11 @@ class Parser(Pipeline):
     @property
     def parse_report_(self):
         """What became of each row of the last :meth:`predict`."""
+        if not hasattr(self, "_report"):
+            raise AttributeError(
+                "parse_report_ says what became of the rows of the last predict, and "
+                "there was none"
+            )
         # Made when asked for: the table costs as much as parsing a short sentence.
         return self._report.frame()
 
@@ -152,20 +157,23 @@ class Parser(Pipeline):
         return self._final_estimator.marginals(self._seen(X), normalize=normalize)
 
     @_learner_has("span_marginals")
-    def span_marginals(self, X):
+    def span_marginals(self, X, *, precise=True):
         """Posterior probabilities of brackets over the original labels.
 
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
+        precise : bool, default=True
+            Whether to prune less than :meth:`predict` does, see ``span_marginals`` of
+            the learner.
 
         Returns
         -------
         frames : list of DataFrame
             One per sentence, with the columns label, start, end, marginal and tag.
         """
-        return self._final_estimator.span_marginals(self._seen(X))
+        return self._final_estimator.span_marginals(self._seen(X), precise=precise)
 
     @_learner_has("sentence_log_prob")
     def sentence_log_prob(self, X):
