@@ -81,8 +81,8 @@ def tree_lines(source):
     return together
 
 
-def line_batches(sources, size):
-    """Read lines in batches, which are answered together.
+def files_of_lines(sources, size):
+    """Open one file after the other.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def line_batches(sources, size):
 
     Yields
     ------
-    batch : list of bytes
-        What a pipe or terminal has ready is a batch, so that each line is answered
-        before the next one is written.
+    batches : iterator of lists of bytes
+        The lines of a file. What a pipe or terminal has ready is a batch, so that each
+        line is answered before the next one is written.
     """
     for source in sources:
         for name in ["-"] if source == "-" else treebank_files(source):
@@ -105,12 +105,17 @@ def line_batches(sources, size):
                         f"{name} is where the answers go, too; write them to another "
                         "file, outside of the folder or pattern of the input"
                     )
-                if _is_live(file):
-                    yield from _ready_lines(file, size)
-                else:
-                    lines = iter(file)
-                    while batch := list(itertools.islice(lines, size)):
-                        yield batch
+                yield _batches(file, size)
+
+
+def _batches(file, size):
+    """Yield the lines of a file in batches."""
+    if _is_live(file):
+        yield from _ready_lines(file, size)
+        return
+    lines = iter(file)
+    while batch := list(itertools.islice(lines, size)):
+        yield batch
 
 
 def _is_live(file):

@@ -11,7 +11,7 @@ import warnings
 from sklearn.pipeline import Pipeline
 
 from lpcfg_sk._cli._console import Progress, emit, note, say
-from lpcfg_sk._cli._inputs import line_batches
+from lpcfg_sk._cli._inputs import files_of_lines
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.parsing import RowReport
@@ -69,22 +69,30 @@ def _set_learners(parser, **settings):
 
 def _sentence_batches(arguments):
     """Yield batches of (number of the line, tokens or what is wrong with the line)."""
-    batches = line_batches(arguments.input or ["-"], arguments.batch)
-    first = []
+    opened = files_of_lines(arguments.input or ["-"], arguments.batch)
+    files = map(_with_kind, opened)
+    number = 0
+    for holds_trees, group in itertools.groupby(files, key=lambda file: file[0]):
+        batches = itertools.chain.from_iterable(batches for _, batches in group)
+        if holds_trees:
+            batches = _sentences_of_trees(batches, arguments)
+        else:
+            batches = ([_tokens(line, arguments) for line in b] for b in batches)
+        for batch in batches:
+            yield list(enumerate(batch, start=number + 1))
+            number += len(batch)
+
+
+def _with_kind(batches):
+    """Return whether a file begins with a tree, and all its batches."""
+    first, head = [], b""
     for batch in batches:
         first.append(batch)
-        if any(line.strip() for line in batch):
+        head = next((line for line in batch if line.strip()), b"")
+        if head:
             break
-    head = next((line for batch in first for line in batch if line.strip()), b"")
-    batches = itertools.chain(first, batches)
-    if _TREE.match(head.decode("utf-8", "replace")):
-        batches = _sentences_of_trees(batches, arguments)
-    else:
-        batches = ([_tokens(line, arguments) for line in batch] for batch in batches)
-    number = 0
-    for batch in batches:
-        yield list(enumerate(batch, start=number + 1))
-        number += len(batch)
+    is_tree = _TREE.match(head.decode("utf-8", "replace")) is not None
+    return is_tree, itertools.chain(first, batches)
 
 
 def _sentences_of_trees(batches, arguments):

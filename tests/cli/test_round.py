@@ -238,6 +238,23 @@ def test_a_model_does_not_replace_its_trees(folder, capsys):
     assert "belongs to the treebank" in err
 
 
+def test_a_model_may_lie_beside_its_trees(tmp_path, capsys):
+    TREES[:9].write(tmp_path / "trees.mrg")
+    command = ["train", tmp_path, "-o", tmp_path / "model", "--learner", "pcfg"]
+    assert [run(capsys, *command)[0] for _ in range(2)] == [0, 0]
+
+
+def test_files_of_trees_among_files_of_sentences(folder, capsys, tmp_path):
+    (tmp_path / "text").write_text(f"{SENTENCE}\n\n")
+    paths = [tmp_path / "text", folder / "parts" / "1.mrg", tmp_path / "text"]
+    status, out, err = run(capsys, "parse", folder / "pcfg", *paths)
+    lines = out.splitlines()
+    assert (status, len(lines), lines[1]) == (0, 2 + 30 + 2, "")
+    assert Tree.from_string(lines[2]).words() == TREES[0].words()
+    assert lines[0] == lines[-2]
+    assert "parsing the sentences of 30 trees" in err
+
+
 def interrupted_kernel(*_):
     """What numba's dispatcher makes of an interruption."""
     try:
