@@ -79,8 +79,13 @@ class Parser(Pipeline):
     def _seen(self, X):
         """Return X as the learner sees it."""
         # Step by step: a pipeline without the learner would be made for each call.
-        for _, _, step in self._iter(with_final=False):
-            X = step.transform(X)
+        try:
+            for _, _, step in self._iter(with_final=False):
+                X = step.transform(X)
+        except NotFittedError:
+            # The whole parser is named rather than its first step.
+            check_is_fitted(self)
+            raise
         return X
 
     @_learner_has("predict")
@@ -107,12 +112,7 @@ class Parser(Pipeline):
         if params or not hasattr(learner, "_parse"):
             return super().predict(X, **params)
         # Not through the pipeline: routing would ask for a request of return_status.
-        try:
-            trees, self._report = learner._parse(self._seen(X))
-        except NotFittedError:
-            # The whole parser is named rather than its first step.
-            check_is_fitted(self)
-            raise
+        trees, self._report = learner._parse(self._seen(X))
         if return_status:
             return trees, self.parse_report_
         self._report.warn()
