@@ -35,7 +35,7 @@ from lpcfg_sk.treebank import delexicalize
 def hand_grammar():
     return CFG.from_string(
         """
-        S -> NP VP | VP | S 'and' S
+        S -> NP VP | VP | S and S
         NP -> D N | D A N | NP PP | PRON
         VP -> V NP | V | VP PP | VP ADV
         PP -> P NP

@@ -329,7 +329,8 @@ def save_arrays(path, kind, version, meta, arrays):
         "meta": meta,
         "arrays": sorted(arrays),
     }
-    text = np.frombuffer(json.dumps(header).encode("ascii"), dtype=np.uint8)
+    text = json.dumps(header, separators=(",", ":")).encode("ascii")
+    text = np.frombuffer(text, dtype=np.uint8)
     with written_in_one_step(path) as file:
         np.savez(file, **{_HEADER: text}, **arrays)
 

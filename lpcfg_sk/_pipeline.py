@@ -3,6 +3,7 @@
 import inspect
 
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from lpcfg_sk.em import PCFG
@@ -51,6 +52,11 @@ def make_parser(learner=None, *, memory=None, verbose=False, **preprocessing):
         raise TypeError(
             f"learner must have fit and predict, as PCFG() has, to parse with; got "
             f"{learner!r}, which has no predict. Use it without make_parser"
+        )
+    if isinstance(learner, Pipeline):
+        raise TypeError(
+            f"learner must not have preprocessing of its own; got {learner!r}. Use it "
+            "without make_parser, or give its last step"
         )
     kind = get_tags(learner).estimator_type
     if kind is not None:

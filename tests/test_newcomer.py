@@ -13,12 +13,18 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import cross_val_predict, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    train_test_split,
+)
 from sklearn.pipeline import Pipeline
 
 import lpcfg_sk
 from lpcfg_sk import (
     PCFG,
+    MarginEMPCFG,
     Parser,
     ShardedTreebank,
     Tree,
@@ -51,6 +57,8 @@ WORDS = ["he", "worked", "again", "."]
 LONG = ["he", *["worked"] * 120]
 QUOTED = "(S (`` ``) (NP (PRP he)) (VP (VBD left)) ('' '') (. .))"
 QUOTES = make_parser(PCFG()).fit([QUOTED, HE])
+SEARCH = GridSearchCV(make_parser(), {"learner__smoothing": [0.1, 1.0]}, cv=2)
+SLOW = make_parser(MarginEMPCFG(max_iter=1))
 
 #: Lines and their values.
 ANSWERS = [
@@ -79,7 +87,10 @@ ANSWERS = [
         [['"', "he", "left", '"', "."]],
     ),
     ("QUOTES.predict(['« he left » .'])[0].tags()[0]", "``"),
+    ("PARSER.predict([tuple(WORDS), np.array(WORDS)]).sentences()", [WORDS, WORDS]),
+    ("PARSER.predict([['(', 'he', ')']]).sentences()", [["(", "he", ")"]]),
     # Every row has an answer.
+    ("status(PARSER, ['', ' \\t\\n', []])", ["empty", "empty", "empty"]),
     ("PARSER.predict([WORDS, [], WORDS]).is_parsed.tolist()", [True, False, True]),
     ("PARSER.predict(['', 'he worked again .']).is_parsed.tolist()", [False, True]),
     ("str(PARSER.predict([[]])[0])", ""),
@@ -110,6 +121,7 @@ ANSWERS = [
     ("PARSER.parse_kbest([['worked', 'he']])", [[]]),
     ("list(PARSER.marginals([WORDS])[0])", ["label", "start", "end", "marginal"]),
     ("list(PARSER.span_marginals([WORDS])[0])[3:]", ["marginal", "tag"]),
+    ("len(PARSER.span_marginals([WORDS], precise=False))", 1),
     ("len(PARSER.sample(0))", 0),
     ("PARSER.sample(3, 0) == PARSER.sample(3, random_state=0)", True),
     (
@@ -120,6 +132,7 @@ ANSWERS = [
         "PARSER.to_nltk_parser().parse_one(WORDS) == nltk.Tree.fromstring(HE)",
         True,
     ),
+    ("PARSER.to_nltk_parser().parse_one(['worked', 'he'])", None),
     # Scores are from 0 to 1, tables in percent.
     ("f1_score(TREES, TREES)", 1.0),
     ("type(PARSER.score(TREES[:5]))", float),
@@ -147,6 +160,10 @@ ANSWERS = [
     ("make_parser().set_params(learner__decoder='viterbi')[-1].decoder", "viterbi"),
     ("'Parser' in PARSER._repr_html_()", True),
     ("len(cross_val_score(make_parser(), TREES[:30], cv=3))", 3),
+    ("PARSER[0].inverse_transform(PARSER[0].transform(TREES)) == TREES", True),
+    ("[len(part) for part in train_test_split(TREES, random_state=0)]", [90, 30]),
+    ("len(results_table(SEARCH.fit(TREES[:30])))", 2),
+    ("type(SEARCH.fit(TREES[:30]).best_estimator_)", Parser),
     ("saved(PARSER).predict([WORDS])[0]", TREES[0]),
     ("type(saved(Pipeline(PARSER.steps)))", Parser),
     # Trees.
@@ -166,12 +183,25 @@ ANSWERS = [
     ("TREES[TREES.lengths < 6].lengths.max() < 6", True),
     ("TREES[np.arange(120) < 2] == TREES[:2]", True),
     ("Treebank(['((S a))'])[0].label", "ROOT"),
+    ("read_treebank(io.StringIO(f'{HE}{HE}')) == TREES[[0, 0]]", True),
+    (
+        "Treebank(t.to_nltk() for t in TREES) == TREES == Treebank(map(str, TREES))",
+        True,
+    ),
+    ("(tree in TREES, TREES.index(tree))", (True, 0)),
+    ("tree.draw().splitlines()[1]", "├── NP"),
+    ("(tree._repr_svg_()[:4], '<table' in TREES._repr_html_())", ("<svg", True)),
     ("reopened([HE, HE]).groups.tolist()", [0, 0]),
     ("reopened([HE, HE]).sources['line'].tolist()", [1, 2]),
     ("shards([HE, HE]).groups.tolist()", [0, 0, 0, 0]),
     ("tokenize('He left (early).')", ["He", "left", "-LRB-", "early", "-RRB-", "."]),
+    ("tokenize('It isn’t… ‘so’.')", ["It", "is", "n't", "…", "‘", "so", "’", "."]),
     ("Treebank(['he worked']).sentences()", [["he", "worked"]]),
     ("lpcfg_sk.Parser is Parser", True),
+    # Numbers of warnings.
+    ('warned(\'PARSER.predict([["worked", "he"]] * 3)\')', 1),
+    ('warned(\'PARSER.predict([["worked", "he"]], return_status=True)\')', 0),
+    ("warned('cross_val_score(SLOW, TREES[:12], cv=3)')", 1),
 ]
 
 #: Lines that raise: the error, and what its message says.
@@ -187,7 +217,8 @@ ERRORS = [
     ("PARSER.predict(None)", TypeError, "NoneType"),
     ("PARSER.parse_kbest([WORDS], k=0)", ValueError, "k must be"),
     ("make_parser().predict([WORDS])", NotFittedError, "not fitted"),
-    ("make_parser().parse_kbest([WORDS])", NotFittedError, "not fitted"),
+    ("make_parser().parse_kbest([WORDS])", NotFittedError, "This Parser .* not fitted"),
+    ("make_parser().partial_fit(TREES)", NotFittedError, "This Parser .* not fitted"),
     ("make_parser(LogisticRegression())", TypeError, "must learn from trees"),
     ("make_parser(PCFG)", TypeError, r"an estimator such as PCFG\(\)"),
     ("make_parser('pcfg')", TypeError, r"an estimator such as PCFG\(\)"),
@@ -234,6 +265,29 @@ ERRORS = [
     ("results_table(PARSER)", TypeError, "expected a fitted search"),
     ("report(PARSER, TREES, 'no/page.html')", FileNotFoundError, "there is no folder"),
     ("lpcfg_sk.save(TREES, 'file')", TypeError, "save takes an estimator"),
+    ("make_parser().parse_report_", AttributeError, "the last predict, and there was"),
+    ("Tree('NP', 'he')", TypeError, r"got one str under 'NP'; write \['he'\]"),
+    ("report(TREES, PARSER, 'page')", TypeError, "got an estimator; are the arg"),
+    ("PARSER.predict(np.array([WORDS]))", TypeError, r"shape \(1, 4\); X.tolist\(\)"),
+    ("PARSER.predict([WORDS, np.nan])", TypeError, r"item 1 is a float \(nan\)"),
+    ("strict('ignore').predict([WORDS])", ValueError, "'on_failure' parameter"),
+    ("strict('flat', '2G').predict([WORDS])", ValueError, "'max_memory' parameter"),
+    ("make_parser(PARSER)", TypeError, "preprocessing of its own"),
+    ("make_parser(EMLPCFG(lambda a: 2)).fit(TREES)", TypeError, r"m\(nonterminal, co"),
+    ("VotingParser([('a', LogisticRegression())]).fit(TREES)", TypeError, "no parser"),
+    ("cross_val_score(PARSER, TREES, scoring='parseval')", ValueError, "'scoring' par"),
+    ("TREES[120]", IndexError, "row 120 of a treebank with 120 rows"),
+    (
+        "clone(SEARCH).set_params(param_grid={'m': [1]}).fit(TREES)",
+        ValueError,
+        "parameter 'm'",
+    ),
+    ("parseval([HE], [HE], params='no.prm')", FileNotFoundError, "no parameter file"),
+    ("lpcfg_sk.load('missing')", FileNotFoundError, "missing"),
+    ("read_treebank('missing.mrg')", FileNotFoundError, "missing.mrg"),
+    ("Tree.from_string('(S')", ValueError, "never closed"),
+    ("CFG.from_string('S => a')", ValueError, "line 1: expected 'A -> ...'"),
+    ("KneserNeyLM().fit(TREES)", TypeError, r"treebank.sentences\(\)"),
 ]
 
 #: Commands, their exit status, and the one line that they write to standard error.
@@ -245,9 +299,20 @@ COMMANDS = [
     ("train {text} -o new", 1, r"text, line 1, column 1.*expected '\('"),
     ("train {trees} -o no/new", 2, "there is no folder 'no'; see"),
     ("train {trees} -o new -m four", 2, "'four' is not a whole number from 1 on"),
+    ("parse {model} {text} --max-memory 0.5GB", 0, ""),
+    ("parse {model} {text} --max-memory much", 2, "'much' is no number of bytes"),
+    ("parse {model} {text} {trees}", 0, "parsing the sentences of 1 trees"),
     ("evaluate - -", 1, "only one of the two sides can come from stdin"),
     ("convert {trees} --to conll", 2, "choose from 'ptb'"),
     ("", 2, "required: COMMAND; see lpcfg-sk --help"),
+    ("parse {model} missing", 1, "missing: No such file or directory"),
+    ("convert {trees} --to sentences", 0, ""),
+    ("convert {text}", 1, "text outside of brackets"),
+    ("minimize {model} --max-states 3", 1, "go on with --max-states 37"),
+    ("report {model} {trees} -o no/page", 2, "there is no folder 'no'"),
+    ("inspect {model} --label QQ", 1, "no nonterminal 'QQ'"),
+    ("select {trees} --learner pcfg", 1, "has no latent states"),
+    ("train {trees} -o new --learner self-training", 1, "add --raw FILE"),
 ]
 
 
@@ -258,6 +323,15 @@ def status(parser, X):
 def reported(X):
     PARSER.predict(X)
     return PARSER.parse_report_["status"].tolist()
+
+
+def warned(line):
+    """Number of warnings that a line issues, all of them from this line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        eval(compile(line, "<shell>", "eval"), globals())
+    assert {warning.filename for warning in caught} <= {"<shell>"}
+    return len(caught)
 
 
 def strict(on_failure, max_memory=2**31):
@@ -286,12 +360,13 @@ def names(tmp_path):
     others = (Pipeline, LogisticRegression, clone, status, strict, make_scorer)
     others += (cross_val_predict, cross_val_score, compare, report, results_table)
     others += (f1_score, label_report, parseval, parseval_scorer, parseval_summary)
-    own = (saved, reopened, shards, reported)
+    others += (train_test_split,)
+    own = (saved, reopened, shards, reported, warned)
     return {
         **{name: getattr(lpcfg_sk, name) for name in lpcfg_sk.__all__},
         **{function.__name__: function for function in (*others, *own, tokenize)},
         **{"copy": copy, "lpcfg_sk": lpcfg_sk, "nltk": nltk, "np": np, "pd": pd},
-        **{"io": io, "QUOTES": QUOTES},
+        **{"io": io, "QUOTES": QUOTES, "SEARCH": SEARCH},
         **{"HE": HE, "LONG": LONG, "PARSER": PARSER, "TREES": TREES, "WORDS": WORDS},
         **{"pickle": pickle, "tree": TREES[0]},
     }

@@ -6,6 +6,7 @@ The docstring of each ``_add_*`` function is the help text of its command.
 import argparse
 import inspect
 import os
+import re
 
 import lpcfg_sk
 
@@ -342,9 +343,9 @@ def _numbers(text):
 
 
 def _bytes(text):
-    units = {"K": 2**10, "M": 2**20, "G": 2**30}
-    unit = units.get(text[-1:].upper(), 1)
-    value = _whole_number(text if unit == 1 else text[:-1]) * unit
+    units = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+    found = re.fullmatch(r"(\d+\.?\d*)([KMG]?)B?", text.upper())
+    value = int(float(found[1]) * units[found[2]]) if found else 0
     if value < 1:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number of bytes; expected one such as 500000000 or 500M"

@@ -81,8 +81,8 @@ def tree_lines(source):
     return together
 
 
-def line_batches(sources, size):
-    """Read lines in batches, which are answered together.
+def files_of_lines(sources, size):
+    """Open one file after the other.
 
     Parameters
     ----------
@@ -93,19 +93,29 @@ def line_batches(sources, size):
 
     Yields
     ------
-    batch : list of bytes
-        What a pipe or terminal has ready is a batch, so that each line is answered
-        before the next one is written.
+    batches : iterator of lists of bytes
+        The lines of a file. What a pipe or terminal has ready is a batch, so that each
+        line is answered before the next one is written.
     """
     for source in sources:
         for name in ["-"] if source == "-" else treebank_files(source):
             with _open_bytes(name) as file:
-                if _is_live(file):
-                    yield from _ready_lines(file.fileno(), size)
-                else:
-                    lines = iter(file)
-                    while batch := list(itertools.islice(lines, size)):
-                        yield batch
+                if _is_output(file):
+                    raise ValueError(
+                        f"{name} is where the answers go, too; write them to another "
+                        "file, outside of the folder or pattern of the input"
+                    )
+                yield _batches(file, size)
+
+
+def _batches(file, size):
+    """Yield the lines of a file in batches."""
+    if _is_live(file):
+        yield from _ready_lines(file, size)
+        return
+    lines = iter(file)
+    while batch := list(itertools.islice(lines, size)):
+        yield batch
 
 
 def _is_live(file):
@@ -117,10 +127,19 @@ def _is_live(file):
     return not stat.S_ISREG(mode)
 
 
-def _ready_lines(handle, size):
+def _is_output(file):
+    """Whether a file is the one that the answers are written to."""
+    try:
+        own, output = os.fstat(file.fileno()), os.fstat(sys.stdout.fileno())
+    except (OSError, io.UnsupportedOperation):
+        return False
+    return stat.S_ISREG(own.st_mode) and os.path.samestat(own, output)
+
+
+def _ready_lines(file, size):
     """Yield the complete lines that each read of a pipe returns."""
     rest = b""
-    while block := os.read(handle, 2**16):
+    while block := file.read1(2**16):
         *lines, rest = (rest + block).split(b"\n")
         for begin in range(0, len(lines), size):
             yield lines[begin : begin + size]
@@ -131,7 +150,10 @@ def _ready_lines(handle, size):
 def _open_bytes(name):
     """Open a file or stdin, which is uncompressed where it is compressed."""
     if name == "-":
-        return _Kept(_stdin())
+        file = _stdin()
+        if hasattr(file, "peek") and file.peek(2).startswith(_GZIP_MAGIC):
+            file = gzip.GzipFile(fileobj=file)
+        return _Kept(file)
     file = open(name, "rb")  # noqa: SIM115 - the caller closes it
     if _is_live(file):
         return file
@@ -165,6 +187,9 @@ class _Kept:
 
     def read(self):
         return _as_bytes(self._file.read())
+
+    def read1(self, size):
+        return self._file.read1(size)
 
     def fileno(self):
         return self._file.fileno()

@@ -1,6 +1,5 @@
 """Commands that fit parsers: demo, compile, train and select."""
 
-import glob
 import gzip
 import json
 import os
@@ -31,6 +30,7 @@ from lpcfg_sk.treebank import (
     Treebank,
     concatenate,
     read_treebank,
+    treebank_files,
     write_treebank,
 )
 
@@ -213,12 +213,9 @@ def _check_output(arguments):
     output = arguments.output
     if not os.path.isfile(output):
         return
-    for pattern in arguments.treebank:
-        for path in (pattern, *glob.glob(pattern, recursive=True)):
-            folder = os.path.join(os.path.realpath(path), "")
-            if os.path.realpath(output).startswith(folder) or (
-                os.path.exists(path) and os.path.samefile(path, output)
-            ):
+    for source in arguments.treebank:
+        for path in treebank_files(source, arguments.format):
+            if os.path.exists(path) and os.path.samefile(path, output):
                 raise ValueError(
                     f"{output} belongs to the treebank; the model needs another file"
                 )

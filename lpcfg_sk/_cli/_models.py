@@ -101,7 +101,7 @@ def _check_work(whole, arguments):
     kept = min(n, arguments.states or n)
     if 8 * kept**3 > arguments.max_memory:
         raise ValueError(
-            f"{kept} states have {kept}^3 weights, {8 * kept**3 / 1e9:.1f} GB, more "
+            f"{kept} states have {kept}^3 weights, {8 * kept**3 / 1e9:.2g} GB, more "
             f"than --max-memory {arguments.max_memory}; keep fewer with -n"
         )
 

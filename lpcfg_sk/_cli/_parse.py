@@ -10,16 +10,19 @@ import warnings
 
 from sklearn.pipeline import Pipeline
 
-from lpcfg_sk._cli._console import Progress, emit, say
-from lpcfg_sk._cli._inputs import line_batches
+from lpcfg_sk._cli._console import Progress, emit, note, say
+from lpcfg_sk._cli._inputs import files_of_lines
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.exceptions import ParseFailureWarning
+from lpcfg_sk.parsing import RowReport
 from lpcfg_sk.persistence import load
 from lpcfg_sk.treebank import read_treebank, tokenize
 
 _ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 #: Beginning of a tree; in a sentence white space follows a bracket.
 _TREE = re.compile(r"\s*\((?:[^\s)]|\s*\()")
+#: Words of a sentence that takes seconds.
+_LONG = 200
 
 
 def parse(arguments):
@@ -66,28 +69,38 @@ def _set_learners(parser, **settings):
 
 def _sentence_batches(arguments):
     """Yield batches of (number of the line, tokens or what is wrong with the line)."""
-    batches = line_batches(arguments.input or ["-"], arguments.batch)
-    first = []
+    opened = files_of_lines(arguments.input or ["-"], arguments.batch)
+    files = map(_with_kind, opened)
+    number = 0
+    for holds_trees, group in itertools.groupby(files, key=lambda file: file[0]):
+        batches = itertools.chain.from_iterable(batches for _, batches in group)
+        if holds_trees:
+            batches = _sentences_of_trees(batches, arguments)
+        else:
+            batches = ([_tokens(line, arguments) for line in b] for b in batches)
+        for batch in batches:
+            yield list(enumerate(batch, start=number + 1))
+            number += len(batch)
+
+
+def _with_kind(batches):
+    """Return whether a file begins with a tree, and all its batches."""
+    first, head = [], b""
     for batch in batches:
         first.append(batch)
-        if any(line.strip() for line in batch):
+        head = next((line for line in batch if line.strip()), b"")
+        if head:
             break
-    head = next((line for batch in first for line in batch if line.strip()), b"")
-    batches = itertools.chain(first, batches)
-    if _TREE.match(head.decode("utf-8", "replace")):
-        batches = _sentences_of_trees(batches, arguments)
-    else:
-        batches = ([_tokens(line, arguments) for line in batch] for batch in batches)
-    number = 0
-    for batch in batches:
-        yield list(enumerate(batch, start=number + 1))
-        number += len(batch)
+    is_tree = _TREE.match(head.decode("utf-8", "replace")) is not None
+    return is_tree, itertools.chain(first, batches)
 
 
 def _sentences_of_trees(batches, arguments):
     """Read trees from the lines, and return batches of their sentences."""
     lines = [line.rstrip(b"\n") for batch in batches for line in batch]
-    treebank = read_treebank(io.BytesIO(b"\n".join(lines)))
+    together = io.BytesIO(b"\n".join(lines))
+    together.name = ", ".join(arguments.input) or "-"
+    treebank = read_treebank(together)
     say(f"the input holds trees: parsing the sentences of {len(treebank)} trees")
     rows = [
         list(zip(tree.words(), tree.tags(), strict=True))
@@ -129,6 +142,7 @@ class _Answers:
         self.arguments = arguments
         self.unread = []
         self.too_long = []
+        self.report = RowReport(0, {})
 
     def answer(self, batch):
         """Answer lines, as many as there are: none takes the others with it."""
@@ -154,6 +168,7 @@ class _Answers:
 
     def finish(self):
         """Say how many lines had no true answer."""
+        self.report.warn("line")
         if self.too_long:
             say(
                 f"warning: {len(self.too_long)} sentences, the first in line "
@@ -169,9 +184,18 @@ class _Answers:
     def _parse(self, rows):
         """Return pairs of the number of a line and the answer to it."""
         numbers, sentences = zip(*rows, strict=True)
+        for number, sentence in rows:
+            if len(sentence) > _LONG:
+                note(f"line {number}: parsing {len(sentence)} words")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            texts = _texts(self.parser, list(sentences), self.arguments)
+            texts, statuses = _texts(self.parser, list(sentences), self.arguments)
+        self.report.n_rows += len(numbers)
+        self.report.notes.update(
+            (number, status)
+            for number, status in zip(numbers, statuses, strict=False)
+            if status != ("parsed", "")
+        )
         first, last = numbers[0], numbers[-1]
         where = f"line {first}" if first == last else f"lines {first} to {last}"
         for warning in caught:
@@ -201,20 +225,21 @@ def _by_line(message, numbers):
 
 
 def _texts(parser, sentences, arguments):
-    """Answers to sentences, as text."""
+    """Answers to sentences as text, and the status and reason of each tree."""
     as_json = arguments.json
     if arguments.marginals:
         frames = parser.span_marginals(sentences)
-        return [_marginal_text(frame, as_json) for frame in frames]
+        return [_marginal_text(frame, as_json) for frame in frames], ()
     if arguments.kbest:
         kbest = parser.parse_kbest(sentences, arguments.kbest)
-        return [_kbest_text(parses, as_json) for parses in kbest]
-    trees = parser.predict(sentences)
+        return [_kbest_text(parses, as_json) for parses in kbest], ()
+    trees, report = parser.predict(sentences, return_status=True)
     scores = [None] * len(trees)
     if arguments.scores:
         scores = parser.score_samples(trees).tolist()
     pairs = zip(trees, scores, strict=True)
-    return [_tree_text(str(tree), score, as_json) for tree, score in pairs]
+    texts = [_tree_text(str(tree), score, as_json) for tree, score in pairs]
+    return texts, report.itertuples(index=False, name=None)
 
 
 def _tree_text(tree, score, as_json):

@@ -1,6 +1,5 @@
 """Base of compressors: the automaton of a grammar, bracketing with it, and scores."""
 
-import warnings
 from numbers import Integral
 
 import numpy as np
@@ -13,6 +12,7 @@ from lpcfg_sk._kernels._wta_charts import best_bracketing
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk._validation import N_JOBS, HasMethods, Interval
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.automata._wta import WTA
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import LPCFG
@@ -101,12 +101,11 @@ class BaseAutomatonCompressor(TreebankInputMixin, BaseEstimator):
             self.wta_, X, max_memory=self.max_memory, n_jobs=self.n_jobs
         )
         if len(failed):
-            warnings.warn(
+            warn_caller(
                 f"{len(failed)} of {len(X)} sentences have value zero under the "
                 f"automaton (the first in row {failed[0]}) and got a right-branching "
                 "tree.",
                 ParseFailureWarning,
-                stacklevel=2,
             )
         return trees
 

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from lpcfg_sk._kernels._wta_tensors import divergence, update_factor
 from lpcfg_sk._validation import Interval, StrOptions, fit_context
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.automata._compressor import BaseAutomatonCompressor
 from lpcfg_sk.automata._tensors import CPTensor
 from lpcfg_sk.exceptions import ConvergenceWarning
@@ -281,10 +282,9 @@ class CPCompressor(BaseAutomatonCompressor):
                 best = result
         factors, divergences, converged = best
         if not converged and self.tol > 0:
-            warnings.warn(
+            warn_caller(
                 f"CP decomposition did not converge to tol={self.tol} in "
                 f"{self.max_iter} sweeps; raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return CPTensor(*factors), divergences

@@ -1,13 +1,13 @@
 """Constants of the distribution behind a treebank: section 3.1 of the paper."""
 
 import math
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize_scalar
 
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.bounds._margin import between_0_and_1, not_negative
 from lpcfg_sk.cfg import CFG, rules_of_trees
 from lpcfg_sk.treebank import check_treebank
@@ -204,11 +204,10 @@ def distribution_constants(treebank, grammar=None, *, r=None, derivations="sampl
             f"none of the {len(treebank)} trees is a derivation of the grammar"
         )
     if not derivable.all():
-        warnings.warn(
+        warn_caller(
             f"{int((~derivable).sum())} of {len(treebank)} trees are no derivations of "
             "the grammar and were left out",
             UserWarning,
-            stacklevel=2,
         )
     kept = derivable[row]
     row, rule = row[kept], rule[kept]

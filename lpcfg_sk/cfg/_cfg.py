@@ -1,12 +1,12 @@
 """Context-free grammars, also those of hidden Markov models."""
 
-import warnings
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 import pandas as pd
 
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
 from lpcfg_sk.cfg._rules import (
     Rule,
@@ -265,10 +265,9 @@ class CFG:
                 "every derivation from it goes on forever"
             )
         if useless:
-            warnings.warn(
+            warn_caller(
                 f"{len(useless)} nonterminals are useless (no terminal string, or not "
-                f"reachable from {self.start!r}): {', '.join(useless[:8])}",
-                stacklevel=4,
+                f"reachable from {self.start!r}): {', '.join(useless[:8])}"
             )
 
     def _generating(self):

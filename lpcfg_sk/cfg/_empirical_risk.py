@@ -1,7 +1,6 @@
 """Log-loss and rule counts of trees and sentences, and its minimisation."""
 
 import logging
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.cfg._binomials import BinomialChains
 from lpcfg_sk.cfg._cfg import CFG
 from lpcfg_sk.cfg._derivations import encode, expected_rule_counts, rules_of_trees
@@ -99,10 +99,9 @@ def minimise(risk, chains, theta, *, max_iter, tol, verbose=0):
         if n_iter > 0:
             before, now = objectives[-2:]
             if now > before + _ROUNDING * abs(before):
-                warnings.warn(
+                warn_caller(
                     f"the objective rose from {before:.9g} to {now:.9g}",
                     ConvergenceWarning,
-                    stacklevel=5,
                 )
             if tol is not None and before - now < tol:
                 converged = True
@@ -282,11 +281,10 @@ def _report_zero_probability(X, grammar, derivable, weights):
             f"none of the {len(X)} rows is derived by the grammar (start "
             f"{grammar.start!r}){hint}"
         )
-    warnings.warn(
+    warn_caller(
         f"{n_missing} of {len(X)} rows have probability zero under "
         f"the grammar and were left out, the first is row {first}{hint}",
         UserWarning,
-        stacklevel=6,
     )
     return n_missing
 
@@ -396,11 +394,10 @@ class RuleCountsMixin:
             if len(outside):
                 weights = weights.copy()
                 weights[outside] = 0.0
-                warnings.warn(
+                warn_caller(
                     f"{len(outside)} of {len(X)} rows are not in the language of the "
                     "grammar and were left out of the score",
                     UserWarning,
-                    stacklevel=2,
                 )
         counted = weights > 0
         if not counted.any():

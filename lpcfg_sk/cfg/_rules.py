@@ -1,7 +1,6 @@
 """Context-free rules: read from text, and as tables for kernels."""
 
 import re
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from lpcfg_sk._kernels._cfg_chains import UnaryChains
 from lpcfg_sk._kernels._cfg_inside import CFGTables, RuleWeights
 from lpcfg_sk._ragged import offsets
+from lpcfg_sk._warnings import warn_caller
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<comment>\#.*)|(?P<arrow>->)|(?P<bar>\|)"""
@@ -178,11 +178,10 @@ def _warn_of_unquoted(symbols, heads):
     bare = dict.fromkeys(s for s, is_quoted in symbols if not is_quoted)
     terminals = [s for s in bare if s not in heads]
     if terminals:
-        warnings.warn(
+        warn_caller(
             "these symbols have no rules and are taken as terminals, though they are "
             f"not quoted as others are: {', '.join(terminals[:8])}; quote them, or "
-            "give them rules",
-            stacklevel=4,
+            "give them rules"
         )
 
 

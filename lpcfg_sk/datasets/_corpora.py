@@ -4,13 +4,13 @@ import io
 import os
 import re
 import sys
-import warnings
 import zipfile
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 
 from lpcfg_sk._validation import StrOptions, validate_params
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.treebank import read_treebank
 
@@ -331,11 +331,10 @@ def load_alpino(path=None):
             "branches; expected elements <alpino_ds> with nested <node>s"
         )
     if n_left_out:
-        warnings.warn(
+        warn_caller(
             f"{n_left_out} of {n_read} sentences of Alpino have crossing branches or "
             "are malformed, and were left out",
             TreebankWarning,
-            stacklevel=2,
         )
     return _read_brackets(brackets, keep_functions=True)
 

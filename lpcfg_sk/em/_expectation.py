@@ -1,6 +1,5 @@
 """The E-step: expected counts of rules, over chunks of trees and over sentences."""
 
-import warnings
 from collections import deque
 from functools import partial, reduce
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from lpcfg_sk._kernels._em import expected_counts
 from lpcfg_sk._kernels._em_batches import Batches, add_rule_counts, schedule
 from lpcfg_sk._parallel import CHUNK_WORK, cut_by_work, map_chunks
 from lpcfg_sk._ragged import find_keys, offsets, ragged_indices
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import Estimates, Layout
 from lpcfg_sk.treebank import RuleCounts, RuleKeys, lexical_keys, table_of_keys
@@ -387,11 +387,10 @@ def warn_of_failures(estimator, n_sentences):
         Number of all sentences.
     """
     if estimator.n_failed_:
-        warnings.warn(
+        warn_caller(
             f"{estimator.n_failed_} of {n_sentences} sentences without trees have no "
             f"parse, and {type(estimator).__name__} did not learn from them",
             ParseFailureWarning,
-            stacklevel=5,
         )
 
 

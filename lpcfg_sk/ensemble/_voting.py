@@ -4,7 +4,7 @@ from numbers import Real
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 
 from lpcfg_sk._base import ParserMixin
@@ -197,7 +197,8 @@ class VotingParser(ParserMixin, _BaseComposition):
         if not members:
             raise ValueError("all members are dropped; at least one must stay")
         for name, member in members:
-            if not (hasattr(member, "fit") and hasattr(member, "predict")):
+            parses = hasattr(member, "fit") and hasattr(member, "predict")
+            if not parses or get_tags(member).estimator_type is not None:
                 raise TypeError(
                     f"member {name!r} is no parser; use make_parser(...), a learner, "
                     "or 'drop'"

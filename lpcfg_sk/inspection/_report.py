@@ -11,6 +11,7 @@ import pandas as pd
 
 from lpcfg_sk._files import written_in_one_step
 from lpcfg_sk._kernels._brackets_match import UNMATCHED
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.inspection._displays import learner_and_input
 from lpcfg_sk.inspection._report_page import PAGE, SCRIPT, STYLE
@@ -100,7 +101,7 @@ def report(parser, treebank, path, *, title="Parsing errors"):
     for warning in caught:
         # Sentences without a parse are in the table.
         if not issubclass(warning.category, ParseFailureWarning):
-            warnings.warn(warning.message, warning.category, stacklevel=2)
+            warn_caller(warning.message, warning.category)
     by_label = label_report(gold, predicted)
     by_length = length_report(gold, predicted)
     sentences, confusion, wrong = _sentences(gold, predicted, marginals)

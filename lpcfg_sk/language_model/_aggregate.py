@@ -1,12 +1,12 @@
 """Aggregate Markov language model."""
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, fit_context
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.language_model._aggregate_training import (
     BigramCounts,
@@ -330,11 +330,10 @@ class AggregateMarkovLM(BaseLanguageModel):
             self.validation_scores_ = np.array([mean for _, mean in reported.scores])
         self.zero_fraction_ = reported.zero_fraction
         if not self.converged_ and self.max_iter > 0:
-            warnings.warn(
+            warn_caller(
                 f"EM did not converge in {self.max_iter} iterations; raise max_iter "
                 "or tol",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _split(self, X):

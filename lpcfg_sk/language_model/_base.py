@@ -1,6 +1,5 @@
 """Common base of language models."""
 
-import warnings
 from itertools import chain
 from numbers import Integral
 
@@ -11,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk._validation import Interval, StrOptions
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.language_model._counting import Events, check_corpus
 from lpcfg_sk.treebank import check_sample_weight
 
@@ -245,12 +245,11 @@ class BaseLanguageModel(BaseEstimator):
             )
         n_zero = int(np.isneginf(log_prob).sum())
         if n_zero:
-            warnings.warn(
+            warn_caller(
                 f"{n_zero} of {len(log_prob)} scored tokens have probability 0, so the "
                 "mean log probability is -inf; smooth the model (prior, "
                 "unigram_weight), and see event_report for the other tokens",
                 UserWarning,
-                stacklevel=2,
             )
         return float(np.average(log_prob, weights=weights))
 
@@ -409,10 +408,9 @@ class BaseLanguageModel(BaseEstimator):
             n_cut += length is None and not ended
             sentences.append(tokens)
         if n_cut:
-            warnings.warn(
+            warn_caller(
                 f"{n_cut} of {n} sentences were cut off at max_length={max_length}",
                 UserWarning,
-                stacklevel=2,
             )
         return sentences
 

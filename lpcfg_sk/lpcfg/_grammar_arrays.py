@@ -251,9 +251,11 @@ def _check_pieces(name, values, offset, lengths):
             f"{name} must hold {expected[-1]} values for the numbers of latent "
             f"states, got {len(values)}."
         )
-    if not np.all(np.isfinite(values)):
+    # nan is the minimum and maximum of values that hold it.
+    low, high = values.min(initial=0.0), values.max(initial=0.0)
+    if not np.isfinite([low, high]).all():
         raise ValueError(f"{name} must be finite, found nan or infinity.")
-    largest = np.abs(values).max(initial=0.0)
+    largest = max(-low, high)
     if largest > LARGEST_PARAMETER:
         raise ValueError(
             f"{name} must hold values of at most {LARGEST_PARAMETER:g}, got "

@@ -443,12 +443,18 @@ class LPCFG(TreesOfGrammar):
         )
 
     def _repr_html_(self):
-        states = self.arrays.n_states
-        most = sorted(self.m.items(), key=lambda item: -item[1])[:5]
+        a, states = self.arrays, self.arrays.n_states
+        n_rules = np.bincount(
+            np.concatenate([a.rule_parent, a.lex_label]), minlength=len(states)
+        )
+        # Of nonterminals with as many states those with more rules come first.
+        most = np.lexsort((-n_rules, -states))[:5].tolist()
         figures = {
             "nonterminals": len(self.nonterminals),
             "latent states": int(states.sum()),
-            "most states": ", ".join(f"{name} {m}" for name, m in most),
+            "most states": ", ".join(
+                f"{self.nonterminals[i]} {states[i]}" for i in most
+            ),
             "binary rules": len(self.arrays.rule_parent),
             "lexical rules": len(self.arrays.lex_label),
             "words": len(self.words),

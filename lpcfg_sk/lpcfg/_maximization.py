@@ -1,6 +1,5 @@
 """From counts to a probabilistic grammar."""
 
-import warnings
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from lpcfg_sk._kernels._em import complete_counts, divide_rows, normalize_rules
 from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays
 from lpcfg_sk.lpcfg._lexicon import smooth_lexicon
@@ -312,18 +312,20 @@ def requested_states(m, nonterminals, counts):
     [3, 8]
     """
     if callable(m):
-        wanted = [m(a, c) for a, c in zip(nonterminals, counts, strict=True)]
+        try:
+            wanted = [m(a, c) for a, c in zip(nonterminals, counts, strict=True)]
+        except TypeError as error:
+            raise TypeError(f"m is called as m(nonterminal, count): {error}") from error
     elif hasattr(m, "items"):
         wanted = [m.get(a, 1) for a in nonterminals]
         # No error: a fold of cross-validation may lack a label.
         unknown = [a for a in m if a not in set(nonterminals)]
         if unknown:
             names = ", ".join(map(repr, unknown[:5])) + (", ..." if unknown[5:] else "")
-            warnings.warn(
+            warn_caller(
                 f"m names nonterminals that the trees do not have, which is ignored: "
                 f"{names}",
                 TreebankWarning,
-                stacklevel=2,
             )
     else:
         wanted = [m] * len(nonterminals)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import warnings
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from lpcfg_sk._kernels._brackets_match import (
     compare_brackets,
 )
 from lpcfg_sk._ragged import offsets, read_only
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import TreebankFormatError, TreebankWarning
 from lpcfg_sk.treebank import check_treebank
 
@@ -183,10 +183,9 @@ class ParsevalParameters:
                 elif keyword != "DEBUG" and (keyword, value) != ("DISC_ONLY", "0"):
                     unknown.append(f"{keyword} (line {number})")
         if unknown:
-            warnings.warn(
+            warn_caller(
                 f"{path}: EVALB has no parameter {', '.join(unknown)}; passed over",
                 TreebankWarning,
-                stacklevel=2,
             )
         return cls(**values)
 

@@ -56,7 +56,7 @@ class RowReport:
         notes = self.notes.items()
         return [row for row, (status, _) in notes if status not in _WITH_PARSE]
 
-    def warn(self):
+    def warn(self, row_name="row"):
         """Issue one warning about the rows that did not get the tree asked for."""
         parts = []
         for status, without_parse, what in (
@@ -75,20 +75,19 @@ class RowReport:
             if rows:
                 parts.append(
                     f"{len(rows)} of {self.n_rows} sentences {what} (the first is "
-                    f"row {min(rows)})"
+                    f"{row_name} {min(rows)})"
                 )
         if parts:
             warn_caller("; ".join(parts), ParseFailureWarning)
 
     def warn_of_score(self):
-        """Issue a warning that is the same for every fold of a search."""
+        """Issue one warning about the sentences that a score counts as wrong."""
         if any(s not in ("empty", "parsed") for s, _ in self.notes.values()):
             warn_caller(
                 "some sentences have no parse, or none that fits max_memory; what they "
                 "got instead counts as wrong. predict(X, return_status=True) says "
                 "which sentences",
                 ParseFailureWarning,
-                once=True,
             )
 
 
@@ -133,6 +132,8 @@ def parse_every_row(
         One row per row of `X`.
     report : RowReport
     """
+    if on_failure not in ON_FAILURE:
+        raise ValueError(f"on_failure is one of {ON_FAILURE}, got {on_failure!r}")
     parts, notes = [], {}
     coarser = tuple if on_failure == "raise" else coarser
     for begin, chunk in zip(X.chunk_offsets.tolist(), X.chunks(), strict=False):

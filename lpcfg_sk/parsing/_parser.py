@@ -68,14 +68,24 @@ class Parser(Pipeline):
     @property
     def parse_report_(self):
         """Outcome for each row of the last :meth:`predict`."""
+        if not hasattr(self, "_report"):
+            raise AttributeError(
+                "parse_report_ says what became of the rows of the last predict, and "
+                "there was none"
+            )
         # Made on demand: the table costs as much as parsing a short sentence.
         return self._report.frame()
 
     def _seen(self, X):
         """Return X as the learner sees it."""
         # A loop, because self[:-1] would make a new pipeline in each call.
-        for _, _, step in self._iter(with_final=False):
-            X = step.transform(X)
+        try:
+            for _, _, step in self._iter(with_final=False):
+                X = step.transform(X)
+        except NotFittedError:
+            # The error should name the whole parser rather than its first step.
+            check_is_fitted(self)
+            raise
         return X
 
     @_learner_has("predict")
@@ -102,12 +112,7 @@ class Parser(Pipeline):
         if params or not hasattr(learner, "_parse"):
             return super().predict(X, **params)
         # Pipeline.predict would need a metadata request for return_status.
-        try:
-            trees, self._report = learner._parse(self._seen(X))
-        except NotFittedError:
-            # The error should name the whole parser rather than its first step.
-            check_is_fitted(self)
-            raise
+        trees, self._report = learner._parse(self._seen(X))
         if return_status:
             return trees, self.parse_report_
         self._report.warn()
@@ -152,20 +157,23 @@ class Parser(Pipeline):
         return self._final_estimator.marginals(self._seen(X), normalize=normalize)
 
     @_learner_has("span_marginals")
-    def span_marginals(self, X):
+    def span_marginals(self, X, *, precise=True):
         """Posterior probabilities of brackets over the original labels.
 
         Parameters
         ----------
         X : Treebank or iterable of trees or sentences
             Only the words are parsed.
+        precise : bool, default=True
+            Whether to prune less than :meth:`predict` does, see ``span_marginals`` of
+            the learner.
 
         Returns
         -------
         frames : list of DataFrame
             One per sentence, with the columns label, start, end, marginal and tag.
         """
-        return self._final_estimator.span_marginals(self._seen(X))
+        return self._final_estimator.span_marginals(self._seen(X), precise=precise)
 
     @_learner_has("sentence_log_prob")
     def sentence_log_prob(self, X):

@@ -256,6 +256,8 @@ class _Encoder:
         self.compact = compact
         # Whether the steps of a pipeline that ends in a learner are being written.
         self.in_parser = False
+        # The grammar that prunes the charts of the learner that is being written.
+        self.pruner = None
         self.written = {}
 
     def encode(self, value, where):
@@ -335,7 +337,8 @@ class _Encoder:
         return {**data, "number": number}
 
     def _new_object(self, value, where):
-        stored = value_state(value, compact=self.compact)
+        prunes = value is self.pruner
+        stored = value_state(value, compact=self.compact, prunes=prunes)
         if stored is not None:
             name, state = stored
             return {_MARK: "value", "of": name, "state": self.encode(state, where)}
@@ -357,6 +360,8 @@ class _Encoder:
             if self.compact and (self.in_parser or hasattr(value, "predict")):
                 left_out.update(getattr(cls, "_left_out", ()))
             state = {k: v for k, v in vars(value).items() if k not in left_out}
+            if state.get("coarse_") is not state.get("grammar_"):
+                self.pruner = state.get("coarse_")
         return {
             _MARK: "object",
             "of": _NAMES[cls],

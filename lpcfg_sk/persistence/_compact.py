@@ -27,13 +27,16 @@ _TOLERANCE = 1e-7
 _EXPANSION = 32
 
 
-def compact_state(grammar):
+def compact_state(grammar, *, prunes=False):
     """Return plain data that describes a grammar in single precision.
 
     Parameters
     ----------
     grammar : LPCFG
         Any grammar.
+    prunes : bool, default=False
+        Whether the grammar only prunes the charts of another one. A plain PCFG that
+        chooses trees keeps its digits.
 
     Returns
     -------
@@ -61,14 +64,14 @@ def compact_state(grammar):
     direction, scale, directions = _directions(a)
     # Trees of a plain PCFG often have equal probabilities, and rounding would decide
     # which of them is best.
-    plain = a.n_states.max(initial=1) == 1
-    stored = np.asarray if plain else _single
+    exact = a.n_states.max(initial=1) == 1 and not prunes
+    stored = np.asarray if exact else _single
     return {
         "nonterminals": list(grammar.nonterminals),
         "words": list(grammar.words),
         "unknown_word": grammar.unknown_word,
         # Rounding must not turn a probabilistic grammar into one that is not.
-        "probabilistic": bool(not plain and grammar.is_probabilistic),
+        "probabilistic": bool(not exact and grammar.is_probabilistic),
         "n_states": _narrow(a.n_states),
         "rules": _narrow(np.array([a.rule_parent, a.rule_left, a.rule_right])),
         "ranks": _narrow(ranks),

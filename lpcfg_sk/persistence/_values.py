@@ -14,7 +14,7 @@ from lpcfg_sk.treebank import SymbolTable
 _TWISTER = 624
 
 
-def value_state(value, *, compact=False):
+def value_state(value, *, compact=False, prunes=False):
     """Return the name and plain state of a value, or None for other classes.
 
     Parameters
@@ -23,13 +23,15 @@ def value_state(value, *, compact=False):
         Anything.
     compact : bool, default=False
         Whether grammars are stored in single precision.
+    prunes : bool, default=False
+        Whether the value is a grammar that only prunes, see :func:`compact_state`.
 
     Returns
     -------
     (name, state) : tuple of str and dict, or None
     """
     if compact and type(value) is LPCFG:
-        return _COMPACT, compact_state(value)
+        return _COMPACT, compact_state(value, prunes=prunes)
     for name, (cls, state_of, _) in _VALUES.items():
         if type(value) is cls:
             return name, state_of(value)

@@ -1,6 +1,5 @@
 """Decomposition of a matrix of joint counts by pivots (section 5 of the paper)."""
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -8,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, validate_params
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.pivot._cca import CCA, SVD_SOLVERS, cca, check_counts
 from lpcfg_sk.pivot._simplex import (
@@ -387,12 +387,11 @@ def pivot_decomposition(
         s = s @ t.T
     if gap > tol and max_iter > 0:
         step = "permutation step" if columns == "pivots" else "search for s"
-        warnings.warn(
+        warn_caller(
             f"the {step} did not converge in {max_iter} iterations: more "
             f"could raise the mean log likelihood by up to {gap:.1e}, above tol={tol}; "
             "raise max_iter or tol",
             ConvergenceWarning,
-            stacklevel=3,
         )
     return PivotDecomposition(
         pi=pi,

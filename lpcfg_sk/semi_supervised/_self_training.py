@@ -1,7 +1,6 @@
 """Self-training: a parser that learns from trees and from its own parses."""
 
 import tempfile
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from lpcfg_sk._base import ParserMixin
 from lpcfg_sk._pipeline import unfrozen
 from lpcfg_sk._validation import N_JOBS, HasMethods, Interval, fit_context
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.semi_supervised._automatic_trees import (
     AutomaticTrees,
@@ -223,11 +223,10 @@ class SelfTrainingParser(ParserMixin, MetaEstimatorMixin, BaseEstimator):
     def _warn(self):
         n_failed = max(self.n_failed_, default=0)
         if n_failed:
-            warnings.warn(
+            warn_caller(
                 f"up to {n_failed} sentences per round have no parse under the "
                 "teacher, and the student did not learn from them",
                 ParseFailureWarning,
-                stacklevel=5,
             )
 
     @available_if(_student_has("parse_kbest"))

@@ -48,6 +48,11 @@ def iter_rows(trees):
             "Treebank takes an iterable of trees, got one tree; wrap it in a list, "
             "[tree]"
         )
+    if hasattr(trees, "get_params"):
+        raise TypeError(
+            "Treebank takes an iterable of trees, got an estimator; are the "
+            f"arguments in the right order? {trees!r}"
+        )
     if isinstance(trees, Mapping):
         raise TypeError(
             f"Treebank takes an iterable of trees, got a {type(trees).__name__}; "
@@ -99,8 +104,11 @@ def columns_of_objects(items, kind, row):
         elif kind == "text":
             names, sizes, words = (), (), item.split()
         else:
+            what = type(item).__name__
+            if isinstance(item, float):
+                what += f" ({item})"
             raise TypeError(
-                f"item {row + i} is a {type(item).__name__}; a treebank is made of "
+                f"item {row + i} is a {what}; a treebank is made of "
                 "bracketed strings, Trees, nltk Trees, token lists or sentences"
             )
         columns["size"].extend(sizes)

@@ -5,11 +5,11 @@ import glob
 import gzip
 import os
 import re
-import warnings
 import zlib
 from numbers import Integral
 
 from lpcfg_sk._kernels import _scanner as kernel
+from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import TreebankFormatError, TreebankWarning
 from lpcfg_sk.treebank._negra import NegraScanner
 from lpcfg_sk.treebank._origins import OriginRecorder
@@ -164,20 +164,18 @@ def read_treebank(
     if faults.count:
         one = faults.count == 1
         what = "tree or stretch" if one else "trees or stretches"
-        warnings.warn(
+        warn_caller(
             f"{faults.count} malformed {what} of text {'was' if one else 'were'} left "
             f"out, the first at {faults.first}",
             TreebankWarning,
-            stacklevel=2,
         )
     if columns.n_dropped:
         one = columns.n_dropped == 1
-        warnings.warn(
+        warn_caller(
             f"{columns.n_dropped} {'tree holds' if one else 'trees hold'} nothing but "
             f"traces (-NONE-) and {'was' if one else 'were'} left out; "
             "keep_traces=True keeps them",
             TreebankWarning,
-            stacklevel=2,
         )
     return Treebank.from_columns(**state, origins=places.origins())
 

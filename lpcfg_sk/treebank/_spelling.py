@@ -190,7 +190,8 @@ def tokenize(text):
     -------
     tokens : list of str
         A row for ``predict``. Quotes become two backticks or two apostrophes, brackets
-        ``-LRB-`` and ``-RRB-``, and contractions are split (``do n't``).
+        ``-LRB-`` and ``-RRB-``, the apostrophe ``’`` within a word ``'``, and
+        contractions are split (``do n't``).
 
     Raises
     ------
@@ -215,8 +216,12 @@ def tokenize(text):
             "tokenize needs nltk: pip install nltk (or lpcfg_sk[nltk]); a sentence "
             "whose tokens are separated by spaces needs no tokenizer"
         ) from None
+    # NLTK takes this apostrophe for a quote, and leaves the ellipsis at its word.
+    text = _APOSTROPHE.sub("'", text).replace("…", " … ")
     return NLTKWordTokenizer().tokenize(text, convert_parentheses=True)
 
+
+_APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
 
 # Marks that a parser may not know, and their replacements: the first one that the
 # parser knows is taken.

@@ -40,6 +40,11 @@ class Tree:
     """
 
     def __init__(self, label, children):
+        if isinstance(children, str):
+            raise TypeError(
+                f"children are a list of Tree or str, got one str under {label!r}; "
+                f"write [{children!r}]"
+            )
         children = tuple(children)
         if not children:
             raise ValueError(

@@ -55,14 +55,19 @@ def check_treebank(
         if hasattr(X, "to_numpy") and not hasattr(X, "columns"):
             X = X.to_numpy()
         if isinstance(X, np.ndarray) and (X.dtype.kind not in "OUT" or X.ndim != 1):
+            hint = "; X.tolist() lists its rows" if X.dtype.kind in "OUT" else ""
             raise TypeError(
                 f"{name} takes a Treebank, or a list of bracketed strings, Trees or "
-                f"token lists, got an array of dtype {X.dtype} and shape {X.shape}"
+                f"token lists, got an array of dtype {X.dtype} and shape "
+                f"{X.shape}{hint}"
             )
         try:
             X = Treebank(X)
         except TypeError as error:
-            raise TypeError(f"{name} takes a Treebank: {error}") from None
+            message = str(error)
+            if message.startswith("Treebank takes"):
+                raise TypeError(message.replace("Treebank", name, 1)) from None
+            raise TypeError(f"{name}: {message}") from None
     if len(X) == 0 and not allow_empty:
         raise ValueError(f"{name} needs at least one tree, got an empty treebank")
     if parsed and not X.is_parsed.all():

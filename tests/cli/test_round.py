@@ -238,6 +238,23 @@ def test_a_model_does_not_replace_its_trees(folder, capsys):
     assert "belongs to the treebank" in err
 
 
+def test_a_model_may_lie_beside_its_trees(tmp_path, capsys):
+    TREES[:9].write(tmp_path / "trees.mrg")
+    command = ["train", tmp_path, "-o", tmp_path / "model", "--learner", "pcfg"]
+    assert [run(capsys, *command)[0] for _ in range(2)] == [0, 0]
+
+
+def test_files_of_trees_among_files_of_sentences(folder, capsys, tmp_path):
+    (tmp_path / "text").write_text(f"{SENTENCE}\n\n")
+    paths = [tmp_path / "text", folder / "parts" / "1.mrg", tmp_path / "text"]
+    status, out, err = run(capsys, "parse", folder / "pcfg", *paths)
+    lines = out.splitlines()
+    assert (status, len(lines), lines[1]) == (0, 2 + 30 + 2, "")
+    assert Tree.from_string(lines[2]).words() == TREES[0].words()
+    assert lines[0] == lines[-2]
+    assert "parsing the sentences of 30 trees" in err
+
+
 def interrupted_kernel(*_):
     """What numba's dispatcher makes of an interruption."""
     try:
@@ -298,3 +315,22 @@ def test_compressed_sentences(folder, capsys, tmp_path):
     path.write_bytes(gzip.compress(f"{SENTENCE}\n".encode()))
     _, out, _ = run(capsys, "parse", folder / "pcfg", path)
     assert Tree.from_string(out).words() == SENTENCE.split()
+
+
+def test_compressed_stdin(folder, capsysbinary, monkeypatch):
+    pipe = io.BufferedReader(io.BytesIO(gzip.compress(f"{SENTENCE}\n".encode())))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
+    assert main(["parse", str(folder / "pcfg")]) == 0
+    out = capsysbinary.readouterr().out.decode()
+    assert Tree.from_string(out).words() == SENTENCE.split()
+
+
+def test_answers_do_not_become_input(folder, tmp_path):
+    path = tmp_path / "text"
+    path.write_text(f"{SENTENCE}\n")
+    command = f'"{sys.executable}" -m lpcfg_sk parse "{folder / "pcfg"}" text >> text'
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, path.read_text()) == (1, f"{SENTENCE}\n")
+    assert "text is where the answers go" in done.stderr

@@ -92,7 +92,7 @@ def test_counts_of_rules_are_read_and_added_to():
 )
 def test_names_of_parts_in_files_stay(name, part, tmp_path):
     save(models.make(name), tmp_path / "model", compact=False)
-    assert f'"of": "{part}"'.encode() in (tmp_path / "model").read_bytes()
+    assert f'"of":"{part}"'.encode() in (tmp_path / "model").read_bytes()
 
 
 def test_shared_objects_stay_shared(tmp_path):
