@@ -22,7 +22,7 @@ from lpcfg_sk.bounds import truncation_error
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 from lpcfg_sk.metrics import TreePerplexity, tree_perplexity
 from lpcfg_sk.treebank import SymbolTable, decode_label
-from papers._registry import progress, replicates
+from papers._registry import curves, progress, replicates
 
 MAX_LENGTH = 40
 
@@ -123,9 +123,14 @@ def approximations(setting):
             rank = max(1, round(states**3 / (3 * original.n_states)))
             options = {"random_state": 0}
             if name == "CP, pqnr":
-                # Its loops over rows run in Python.
-                options |= {"solver": "pqnr", "max_iter": setting.pick(5, 10, 50)}
-            model = CPCompressor(original, rank, **options).fit()
+                # Its loops over rows run in Python, and some of its starts fail.
+                options |= {"solver": "pqnr", "max_iter": setting.pick(5, 20, 50)}
+                options |= {"n_init": 3}
+            try:
+                model = CPCompressor(original, rank, **options).fit()
+            except RuntimeError as error:
+                setting.notes.append(f"without {name} at rank {rank}: {error}")
+                continue
         else:
             own = gamma if name == "SVTA*" else None
             model = SVTAMinimizer(original, states, gamma=own).fit()
@@ -140,7 +145,9 @@ def approximations(setting):
 
 def _panels(table, figure, columns):
     original = table[table.method == "original"].iloc[0]
-    axes = figure.subplots(1, len(columns), squeeze=False)[0]
+    # Scores have one scale, distances have their own.
+    same = columns[0].startswith("F1")
+    axes = figure.subplots(1, len(columns), squeeze=False, sharey=same)[0]
     for ax, column in zip(axes, columns, strict=True):
         for method, rows in table.groupby("method"):
             if method != "original":
@@ -151,7 +158,7 @@ def _panels(table, figure, columns):
         shown = table[column][np.isfinite(table[column]) & (table[column] > 0)]
         if len(shown):
             ax.set(xscale="log")
-            if not column.startswith("F1"):
+            if not same:
                 ax.set_yscale("log")
         ax.set(xlabel="parameters", title=column)
     axes[0].legend(fontsize="small")
@@ -224,18 +231,12 @@ def figure3(setting):
     )
 
 
-def draw_decay(table, figure):
-    ax = figure.subplots()
-    ax.plot(table["i"], table["ours"], marker=".")
-    ax.set(yscale="log", xlabel="i", ylabel="singular value of the Hankel matrix")
-
-
 @replicates(
     "004-singular-values",
     "Section 4: the singular values of a treebank grammar decay exponentially",
-    claim="the last of them is below 1e-3 of the first",
-    holds=lambda table: table["ours"].iloc[-1] < 1e-3 * table["ours"].iloc[0],
-    draw=draw_decay,
+    claim="i and the logarithm of the i-th of them correlate by less than -0.9",
+    holds=lambda table: (table["correlation"] < -0.9).all(),
+    draw=curves("i", yscale="log", ylabel="singular value of the Hankel matrix"),
 )
 def singular_values(setting):
     """Singular values of the Hankel matrix, and C θ^i fitted to the second half."""
@@ -246,7 +247,10 @@ def singular_values(setting):
     tail = i > len(values) // 2
     slope, _ = np.polyfit(i[tail], np.log(values[tail]), 1)
     return pd.DataFrame({"i": i, "ours": values}).assign(
-        theta=np.exp(slope), paper="exponential decay", differs=where
+        theta=np.exp(slope),
+        correlation=np.corrcoef(i, np.log(values))[0, 1],
+        paper="exponential decay",
+        differs=where,
     )
 
 
@@ -310,6 +314,7 @@ def theorem2(setting):
     "Theorem 7: errors of single trees after truncation are below the bound",
     claim="no tree is further off than the bound says",
     holds=lambda table: (table["ours"] <= table["paper"]).all(),
+    draw=curves("size", "ours", "paper", yscale="log", ylabel="error, and its bound"),
 )
 def theorem7(setting):
     """Largest |f(t) − f̂(t)| of trees of each size, beside n^(2M+1) s."""

@@ -19,7 +19,7 @@ from lpcfg_sk.bounds import (
 )
 from lpcfg_sk.cfg import binomials_to_theta, theta_to_binomials
 from lpcfg_sk.datasets import load_toy
-from papers._registry import progress, replicates
+from papers._registry import curves, progress, replicates
 
 #: Parameters (c, α) and squared errors of figure 1.
 TAILS = {
@@ -41,14 +41,14 @@ CORPORA = {
 def draw_tails(table, figure):
     axes = figure.subplots(1, len(table), squeeze=False)[0]
     for ax, (_, row) in zip(axes, table.iterrows(), strict=True):
-        length = np.arange(1, 80)
         frequency = table.attrs["frequency"][row["corpus"]]
+        length = np.arange(frequency.index[0], 81)
         ax.plot(frequency.index, frequency, ".", color="gray", label="corpus")
         ax.plot(length, row["c"] * row["ours"] ** length, label="ours")
-        if row["paper"] > 0:
-            ax.plot(length, row["paper c"] * row["paper"] ** length, ":", label="paper")
-        ax.set(title=row["corpus"], xlabel="length", yscale="log", ylim=(1e-5, 1))
+        ax.plot(length, row["paper c"] * row["paper"] ** length, ":", label="paper")
+        ax.set(title=row["corpus"], xlabel="length", xlim=(0, 80))
         ax.legend(fontsize="small")
+    axes[0].set_ylabel("frequency")
 
 
 @replicates(
@@ -61,7 +61,10 @@ def draw_tails(table, figure):
 def figure1(setting):
     """Fits f(l) = c α^l of the corpora that are here."""
     rows, todo, frequency = [], [], {}
-    if setting.size == "tiny":
+    if setting.treebank is not None:
+        trees, _, corpus = setting.trees()
+        todo = [("", corpus, trees)]
+    elif setting.size == "tiny":
         todo = [("English", "toy", load_toy(2000))]
     for corpus, language in CORPORA.items() if not todo else ():
         try:
@@ -77,7 +80,7 @@ def figure1(setting):
     for language, corpus, trees in progress(todo, "corpora"):
         fit = tail_fit(trees)
         frequency[corpus] = fit.points["frequency"]
-        c, alpha, error = TAILS[language]
+        c, alpha, error = TAILS.get(language, (np.nan,) * 3)
         rows.append(
             {
                 "language": language,
@@ -210,6 +213,7 @@ def figure3(setting):
     holds=lambda t: (
         t["eps_tail"].is_monotonic_decreasing and t["ours"].is_monotonic_increasing
     ),
+    draw=curves("s", "K_n", "eps_tail", "ours", yscale="log"),
 )
 def table2(setting):
     """The quantities of the bounds for several s."""
@@ -229,15 +233,6 @@ def table2(setting):
     return pd.DataFrame(rows).assign(differs="the paper gives directions, no numbers")
 
 
-def draw_sizes(table, figure):
-    ax = figure.subplots()
-    for name, rows in table.groupby("theorem"):
-        label = f"theorem {name}: {'derivations' if name == '2' else 'strings'}"
-        ax.plot(rows["epsilon"], rows["ours"], marker="o", label=label)
-    ax.set(xscale="log", yscale="log", xlabel="ε", ylabel="samples n")
-    ax.legend()
-
-
 @replicates(
     "003-theorems2-3",
     "Theorems 2 and 3: samples of derivations and of strings that are enough",
@@ -251,7 +246,15 @@ def draw_sizes(table, figure):
             rows["ours"].is_monotonic_increasing for _, rows in t.groupby("theorem")
         )
     ),
-    draw=draw_sizes,
+    draw=curves(
+        "epsilon",
+        by="theorem",
+        label="theorem {}",
+        xscale="log",
+        yscale="log",
+        xlabel="ε",
+        ylabel="samples n",
+    ),
 )
 def sample_sizes(setting):
     """Sample sizes against ε."""
@@ -277,6 +280,14 @@ def sample_sizes(setting):
     "Algorithm 1: EM with margins never lowers the likelihood",
     claim="the log-loss never rises",
     holds=lambda t: t.groupby("s")["ours"].apply(_falls).all(),
+    draw=curves(
+        "iteration",
+        "above the least",
+        by="s",
+        label="s = {}",
+        yscale="log",
+        ylabel="log-loss above the least",
+    ),
 )
 def algorithm1(setting):
     """Log-loss by iteration on sentences without trees."""
@@ -293,7 +304,12 @@ def algorithm1(setting):
         model = MarginEMPCFG(grammar, s=s, max_iter=30, random_state=0).fit(sentences)
         for iteration, loss in enumerate(model.log_losses_):
             rows.append({"s": s, "iteration": iteration, "ours": loss})
-    return pd.DataFrame(rows).assign(paper=np.nan, differs="the paper has no figure")
+    table = pd.DataFrame(rows)
+    return table.assign(
+        **{"above the least": table["ours"] - table["ours"].min()},
+        paper=np.nan,
+        differs="the paper has no figure",
+    )
 
 
 def _falls(losses):
@@ -305,6 +321,7 @@ def _falls(losses):
     "Proposition 4: what the margin costs the empirical risk goes to zero",
     claim="the bound falls with the number of samples",
     holds=lambda table: table["ours"].is_monotonic_decreasing,
+    draw=curves("n", xscale="log", yscale="log", ylabel="bound of the risk"),
 )
 def proposition4(setting):
     """The bound of lemma 1 by number of samples."""
@@ -321,6 +338,16 @@ def proposition4(setting):
     "Theorem 5: probabilistic grammars break the Tsybakov noise condition",
     claim="with κ = 1 the distance is more than C times the excess risk",
     holds=lambda t: (t["ours"] > t["excess risk"])[t["kappa"] == 1].all(),
+    draw=curves(
+        "excess risk",
+        "ours",
+        "paper",
+        by="kappa",
+        label="κ = {}",
+        xscale="log",
+        yscale="log",
+        ylabel="distance to p",
+    ),
 )
 def theorem5(setting):
     """Hypotheses of equations C.4 and C.5 beside the bound C ε^(1/κ) of equation 25."""
@@ -351,6 +378,16 @@ def theorem5(setting):
         (t["least eigenvalue"] > -1e-9).all()
         and ((t["ours"] < 0) == (t["kappa"] < 2)).all()
     ),
+    draw=curves(
+        "epsilon",
+        "t/epsilon",
+        by="kappa",
+        label="κ = {}",
+        xscale="log",
+        yscale="symlog",
+        xlabel="ε",
+        ylabel="t(ε)/ε",
+    ),
 )
 def lemmas(setting):
     """The two rules of theorem 5's grammar; to first order t(ε) is a multiple of ε."""
@@ -365,8 +402,9 @@ def lemmas(setting):
         }
         for kappa, epsilon in itertools.product((1.0, 1.5, 3.0), (1e-3, 1e-6, 1e-9))
     ]
-    return pd.DataFrame(rows).assign(
-        **{"least eigenvalue": least},
+    table = pd.DataFrame(rows)
+    return table.assign(
+        **{"t/epsilon": table["ours"] / table["epsilon"], "least eigenvalue": least},
         paper="t(ε) ≤ 0",
         differs="lemma 7 needs κ < 2; A_G is singular, so theorem 5 is empty",
     )
@@ -377,6 +415,7 @@ def lemmas(setting):
     "Section 7.3.2: deviation of a single parameter by Hoeffding's inequality",
     claim="the bound falls with the number of trees",
     holds=lambda table: table["ours"].is_monotonic_decreasing,
+    draw=curves("n", xscale="log", yscale="log", ylabel="bound of the probability"),
 )
 def hoeffding(setting):
     """Probability that a relative frequency is off by more than 0.05."""
