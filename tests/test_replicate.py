@@ -26,6 +26,7 @@ SHAPES = {
     "000-ablation": (9, "trees setting"),
     "000-figures1-6": (2, "tree"),
     "000-local-optima": (6, "learner seed"),
+    "000-tagging": (2, "m"),
     "000-theorem3": (4, "grammar of"),
     "000-theorem6": (4, "grammar trees"),
     "000-theorem8": (8, "M nodes"),
@@ -39,12 +40,14 @@ SHAPES = {
     "001-theorem2": (6, "matrix columns"),
     "001-time": (2, "m sentences"),
     "002-theorem3": (18, "of size epsilon m R Lambda sigma"),
-    "003-algorithm1": (93, "s iteration"),
+    "003-algorithm1": (155, "model iteration"),
+    "003-equations17-20": (5, "rho"),
     "003-figure1": (1, "language corpus c"),
-    "003-figure2": (3, "tree"),
+    "003-figure2": (6, "of tree"),
     "003-figure3": (4, "variable"),
     "003-hoeffding": (4, "n"),
     "003-lemmas6-7": (9, "kappa epsilon"),
+    "003-proposition1": (5, "stop"),
     "003-proposition4": (5, "n"),
     "003-table1": (3, "rule theta eta"),
     "003-table2": (4, "s K_n eps_tail"),
@@ -52,7 +55,7 @@ SHAPES = {
     "003-theorems2-3": (10, "theorem epsilon"),
     "004-figure2": (7, "method n_parameters l2 perplexity"),
     "004-figure3": (7, "method n_parameters F1"),
-    "004-gamma": (1, ""),
+    "004-gamma": (2, "finite"),
     "004-singular-values": (25, "i theta correlation"),
     "004-theorem2": (2, "automaton states found trees"),
     "004-theorem7": (19, "size"),
@@ -107,6 +110,7 @@ def test_every_row_of_the_papers_points_to_code_that_exists():
     for paper, code, ids in rows:
         names = re.findall(r":\w+:`[^`]+`|``[^`]+``", code)
         assert names, paper
+        assert "``" in ids, paper
         unknown += [name for name in names if not exists(name)]
         unknown += [id for id in re.findall(r"``(.*?)``", ids) if id not in IDS]
     assert unknown == []
