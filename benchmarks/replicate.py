@@ -2,10 +2,10 @@
 
 ``python benchmarks/replicate.py --list`` names them; ``replicate.py 001-table1`` runs
 one, ``replicate.py all`` all of them. Each prints a table with the paper's figure,
-ours, and what differs and why, writes it as CSV and, where there is something to draw,
-as PNG into ``--out``, and says whether what must hold of it does. Trees are those of
-the sample of the Penn Treebank, or ``--treebank TRAIN TEST`` (``--format export`` for
-NEGRA); a replication whose corpus is absent says so and is passed over.
+ours, and what differs and why, writes it as CSV and PNG into ``--out``, and says
+whether what must hold of it does. Trees are those of the sample of the Penn Treebank,
+or ``--treebank TRAIN TEST`` (``--format export`` for NEGRA); a replication whose corpus
+is absent says so and is passed over.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from papers import automata, margin, pivot, spectral
 from papers._registry import REPLICATIONS, Setting
 
 MODULES = (spectral, pivot, margin, automata)
+_MOST_ROWS = 60
 
 
 def replicate(id, setting, out=None):
@@ -51,8 +52,7 @@ def replicate(id, setting, out=None):
     if out is not None:
         Path(out).mkdir(parents=True, exist_ok=True)
         table.to_csv(Path(out) / f"{id}.csv", index=False)
-        if item.draw is not None:
-            _draw(item, table, Path(out) / f"{id}.png")
+        _draw(item, table, Path(out) / f"{id}.png")
     return table, bool(item.holds(table)), warned
 
 
@@ -70,7 +70,12 @@ def _show(table):
     same = [c for c in table if len(table) > 1 and table[c].nunique(dropna=False) == 1]
     with pd.option_context("display.width", 120, "display.max_colwidth", 60):
         rows = table.drop(columns=same)
-        print(rows.to_string(index=False, na_rep="", float_format="%.4g"))
+        text = rows.to_string(
+            index=False, na_rep="", float_format="%.4g", max_rows=_MOST_ROWS
+        )
+        print(text)
+        if len(rows) > _MOST_ROWS:
+            print(f"{len(rows)} rows; the CSV file has all")
     for column in same:
         value = table[column].iloc[0]
         if pd.notna(value):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from lpcfg_sk import read_treebank
 from lpcfg_sk.datasets import (
@@ -53,7 +54,7 @@ class Replication(NamedTuple):
         What must hold of the table.
     holds : callable
         ``holds(table)`` says whether it does.
-    draw : callable or None
+    draw : callable
         ``draw(table, figure)`` draws the table.
     """
 
@@ -62,17 +63,71 @@ class Replication(NamedTuple):
     run: Callable
     claim: str
     holds: Callable
-    draw: Callable | None
+    draw: Callable
 
 
 def replicates(id, title, *, claim, holds, draw=None):
     """Register a function as the replication of something in a paper."""
 
     def register(run):
-        REPLICATIONS[id] = Replication(id, title, run, claim, holds, draw)
+        draws = draw_rows if draw is None else draw
+        REPLICATIONS[id] = Replication(id, title, run, claim, holds, draws)
         return run
 
     return register
+
+
+def draw_rows(table, figure):
+    """Draw a dot per row, and a cross where the paper has a number."""
+    ax, rows = figure.subplots(), np.arange(len(table))
+    ax.plot(table["ours"], rows, "o", label="ours")
+    if pd.api.types.is_numeric_dtype(table["paper"]) and table["paper"].any():
+        ax.plot(table["paper"], rows, "x", label="paper")
+        ax.legend()
+    names = [c for c in table if c not in ("paper", "ours", "differs")]
+    # What is the same in all rows does not tell them apart.
+    names = [c for c in names if table[c].nunique() > 1]
+    if names and len(rows) <= 20:
+        texts = table[names].map(lambda v: f"{v:.4g}" if isinstance(v, float) else v)
+        labels = [", ".join(map(str, row)) for row in texts.to_numpy()]
+        ax.set_yticks(rows, labels=labels, fontsize="small")
+    ax.invert_yaxis()
+
+
+def curves(x, *columns, by=None, label="{}", **axes):
+    """Make a function that draws columns against `x`, one line per group.
+
+    Parameters
+    ----------
+    x : str
+        Column of the horizontal axis; numbers of states ``"m"`` have one of their own.
+    *columns : str
+        Columns to draw; "ours" where there are none.
+    by : str or list of str, default=None
+        Columns whose values make the groups.
+    label : str, default="{}"
+        What the legend says of a group, after the column where there are several.
+    **axes
+        Properties of the axes, such as ``yscale="log"``.
+    """
+
+    def draw(table, figure):
+        ax = figure.subplots()
+        for value, rows in [(None, table)] if by is None else table.groupby(by):
+            values = value if isinstance(value, tuple) else (value,)
+            for column in columns or ("ours",):
+                names = [column] if by is None or len(columns) > 1 else []
+                names += [] if by is None else [label.format(*values)]
+                ax.plot(rows[x], rows[column], marker=".", label=", ".join(names))
+        if x == "m":
+            label_states(ax, table["m"])
+        else:
+            ax.set_xlabel(x)
+        ax.set(**axes)
+        if len(ax.lines) > 1:
+            ax.legend()
+
+    return draw
 
 
 class Setting:
@@ -94,13 +149,13 @@ class Setting:
     Attributes
     ----------
     notes : list of str
-        What was left out because its corpus is absent.
+        What was left out, such as corpora that are absent.
     """
 
     def __init__(self, size="quick", *, treebank=None, format="ptb", data=None):
         self.size = size
         self.notes = []
-        self._treebank = treebank
+        self.treebank = treebank
         self._format = format
         default = Path(__file__).resolve().parents[3] / "shared" / "data"
         self._data = Path(data or os.environ.get("LPCFG_SK_DATA", default))
@@ -111,12 +166,12 @@ class Setting:
 
     def trees(self, name="WSJ"):
         """Training and test trees, and where they are from."""
-        if self._treebank is not None:
+        if self.treebank is not None:
             # Trees with crossing branches, of which NEGRA has many, are left out.
             on_error = "skip" if self._format == "export" else "raise"
             options = {"format": self._format, "on_error": on_error}
-            trees = [read_treebank(path, **options) for path in self._treebank]
-            return (*trees, str(self._treebank[0]))
+            trees = [read_treebank(path, **options) for path in self.treebank]
+            return (*trees, str(self.treebank[0]))
         if self.size == "tiny":
             toy = load_toy(400)
             return toy[:300], toy[300:], "toy"
@@ -126,7 +181,7 @@ class Setting:
 
     def each_treebank(self, *names):
         """Training and test trees of all treebanks that are here, see `trees`."""
-        if self._treebank is not None or self.size == "tiny":
+        if self.treebank is not None or self.size == "tiny":
             return [self.trees()]
         found = []
         for name in names:
@@ -196,19 +251,20 @@ PARTS = ("train", "dev")
 
 
 def progress(items, title):
-    """Yield the items, and report on standard error how many are done."""
+    """Yield the items, and draw a bar on standard error of how many are done."""
     items, begin = list(items), time.monotonic()
-    for done, item in enumerate(items):
-        _report(f"{title}: {done} of {len(items)}, {time.monotonic() - begin:.0f} s")
-        yield item
-    _report(f"{title}: {len(items)} of {len(items)}, {time.monotonic() - begin:.0f} s")
-    if sys.stderr.isatty():
-        sys.stderr.write("\n")
-
-
-def _report(line):
-    sys.stderr.write(f"\r{line}" if sys.stderr.isatty() else f"{line}\n")
-    sys.stderr.flush()
+    for done in range(len(items) + 1):
+        bar = "#" * (20 * done // len(items))
+        seconds = time.monotonic() - begin
+        line = f"{title} [{bar:.<20}] {done} of {len(items)}, {seconds:.0f} s"
+        last = done == len(items)
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{line}" + "\n" * last)
+        else:
+            sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+        if not last:
+            yield items[done]
 
 
 def label_states(ax, m):

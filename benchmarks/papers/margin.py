@@ -9,6 +9,9 @@ from lpcfg_sk import CFG, MarginEMPCFG, Treebank
 from lpcfg_sk.bounds import (
     asymptotic_risk_gap,
     boundedness,
+    entropy_bound,
+    margin_relative_deviation,
+    margin_relative_sample_size,
     margin_sample_size,
     moment_ratios,
     parameter_deviation_probability,
@@ -17,9 +20,15 @@ from lpcfg_sk.bounds import (
     tsybakov_counterexample,
     tsybakov_gap,
 )
-from lpcfg_sk.cfg import binomials_to_theta, theta_to_binomials
+from lpcfg_sk.cfg import (
+    binomials_to_theta,
+    entropy,
+    partition_function,
+    renormalize,
+    theta_to_binomials,
+)
 from lpcfg_sk.datasets import load_toy
-from papers._registry import progress, replicates
+from papers._registry import curves, progress, replicates
 
 #: Parameters (c, α) and squared errors of figure 1.
 TAILS = {
@@ -41,14 +50,14 @@ CORPORA = {
 def draw_tails(table, figure):
     axes = figure.subplots(1, len(table), squeeze=False)[0]
     for ax, (_, row) in zip(axes, table.iterrows(), strict=True):
-        length = np.arange(1, 80)
         frequency = table.attrs["frequency"][row["corpus"]]
+        length = np.arange(frequency.index[0], 81)
         ax.plot(frequency.index, frequency, ".", color="gray", label="corpus")
         ax.plot(length, row["c"] * row["ours"] ** length, label="ours")
-        if row["paper"] > 0:
-            ax.plot(length, row["paper c"] * row["paper"] ** length, ":", label="paper")
-        ax.set(title=row["corpus"], xlabel="length", yscale="log", ylim=(1e-5, 1))
+        ax.plot(length, row["paper c"] * row["paper"] ** length, ":", label="paper")
+        ax.set(title=row["corpus"], xlabel="length", xlim=(0, 80))
         ax.legend(fontsize="small")
+    axes[0].set_ylabel("frequency")
 
 
 @replicates(
@@ -61,7 +70,10 @@ def draw_tails(table, figure):
 def figure1(setting):
     """Fits f(l) = c α^l of the corpora that are here."""
     rows, todo, frequency = [], [], {}
-    if setting.size == "tiny":
+    if setting.treebank is not None:
+        trees, _, corpus = setting.trees()
+        todo = [("", corpus, trees)]
+    elif setting.size == "tiny":
         todo = [("English", "toy", load_toy(2000))]
     for corpus, language in CORPORA.items() if not todo else ():
         try:
@@ -77,7 +89,7 @@ def figure1(setting):
     for language, corpus, trees in progress(todo, "corpora"):
         fit = tail_fit(trees)
         frequency[corpus] = fit.points["frequency"]
-        c, alpha, error = TAILS[language]
+        c, alpha, error = TAILS.get(language, (np.nan,) * 3)
         rows.append(
             {
                 "language": language,
@@ -95,6 +107,27 @@ def figure1(setting):
     )
     table.attrs["frequency"] = frequency
     return table
+
+
+@replicates(
+    "003-proposition1",
+    "Proposition 1: the entropy of derivations is bounded",
+    claim="the exact entropy is below the bound",
+    holds=lambda table: (table["ours"] <= table["paper"]).all(),
+    draw=curves("stop", "ours", "paper", yscale="log", ylabel="entropy, nats"),
+)
+def proposition1(setting):
+    """S -> S S with probability 1 - stop; at most 2^k derivations have k rules."""
+    grammar, rows = CFG.from_string("S -> S S | a"), []
+    for stop in (0.94, 0.96, 0.98, 0.99, 0.999):
+        # A derivation of k rules has probability L r^k.
+        r, L = np.sqrt(stop * (1 - stop)), np.sqrt(stop / (1 - stop))
+        bound = entropy_bound(L=L, r=r, q=4 * r, Lambda=2.0)
+        row = {"stop": stop, "paper": bound, "ours": entropy(grammar, [1 - stop, stop])}
+        rows.append(row)
+    return pd.DataFrame(rows).assign(
+        differs="the bound as its docstring corrects it; the paper has no numbers"
+    )
 
 
 @replicates(
@@ -128,26 +161,43 @@ def table1(setting):
 @replicates(
     "003-figure2",
     "Figure 2 and theorem 1: binary normal form keeps all probabilities",
-    claim="trees have the same log probability in both grammars",
+    claim="trees have the same log probability in both forms",
     holds=lambda table: (np.abs(table["ours"] - table["paper"]) < 1e-10).all(),
 )
 def figure2(setting):
-    """Log probabilities of the trees of a grammar and of its normal form."""
+    """Trees of a grammar and of its normal form; weights, and Chi's probabilities."""
     grammar = CFG.from_string(
         "S -> A B | B A | A A\nA -> 'a' | 'b' | 'c'\nB -> 'b' | 'c'"
     )
     model = MarginEMPCFG(grammar, rule_order="grammar")
     trees = Treebank(["(S (A a) (B b))", "(S (B c) (A a))", "(S (A b) (A c))"] * 5)
     model.fit(trees)
+    trees, names = trees[:3], [str(rule) for rule in grammar.rules]
     normal = grammar.to_binary_normal_form()
-    theta = normal.to_binary(model.theta_)
-    log_theta = dict(zip(map(str, normal.grammar.rules), np.log(theta), strict=True))
-    rows = []
-    for tree, image in zip(trees[:3], normal.transform(trees[:3]), strict=True):
-        ours = sum(log_theta[str(rule)] for rule in _rules(image))
-        expected = float(model.score_samples(Treebank([tree]))[0])
-        rows.append({"tree": str(tree), "paper": expected, "ours": ours})
-    return pd.DataFrame(rows).assign(differs="nothing")
+    binary = normal.to_binary(model.theta_)
+    binary = pd.Series(binary, index=[str(rule) for rule in normal.grammar.rules])
+    weights = pd.Series(np.linspace(0.3, 0.9, len(names)), index=names)
+    total = partition_function(grammar, weights)["S"]
+    pairs = {
+        "normal form": (
+            model.score_samples(trees),
+            _log_values(normal.transform(trees), binary),
+        ),
+        "weights over their sum": (
+            _log_values(trees, weights) - np.log(total),
+            _log_values(trees, renormalize(grammar, weights)),
+        ),
+    }
+    tables = [
+        pd.DataFrame({"of": of, "tree": map(str, trees), "paper": paper, "ours": ours})
+        for of, (paper, ours) in pairs.items()
+    ]
+    return pd.concat(tables, ignore_index=True).assign(differs="nothing")
+
+
+def _log_values(trees, weights):
+    """Sums of the logarithms of the weights of the rules of each tree."""
+    return np.array([np.log(weights[_rules(tree)]).sum() for tree in trees])
 
 
 def _rules(tree):
@@ -210,6 +260,7 @@ def figure3(setting):
     holds=lambda t: (
         t["eps_tail"].is_monotonic_decreasing and t["ours"].is_monotonic_increasing
     ),
+    draw=curves("s", "K_n", "eps_tail", "ours", yscale="log"),
 )
 def table2(setting):
     """The quantities of the bounds for several s."""
@@ -229,15 +280,6 @@ def table2(setting):
     return pd.DataFrame(rows).assign(differs="the paper gives directions, no numbers")
 
 
-def draw_sizes(table, figure):
-    ax = figure.subplots()
-    for name, rows in table.groupby("theorem"):
-        label = f"theorem {name}: {'derivations' if name == '2' else 'strings'}"
-        ax.plot(rows["epsilon"], rows["ours"], marker="o", label=label)
-    ax.set(xscale="log", yscale="log", xlabel="ε", ylabel="samples n")
-    ax.legend()
-
-
 @replicates(
     "003-theorems2-3",
     "Theorems 2 and 3: samples of derivations and of strings that are enough",
@@ -251,7 +293,15 @@ def draw_sizes(table, figure):
             rows["ours"].is_monotonic_increasing for _, rows in t.groupby("theorem")
         )
     ),
-    draw=draw_sizes,
+    draw=curves(
+        "epsilon",
+        by="theorem",
+        label="theorem {}",
+        xscale="log",
+        yscale="log",
+        xlabel="ε",
+        ylabel="samples n",
+    ),
 )
 def sample_sizes(setting):
     """Sample sizes against ε."""
@@ -273,10 +323,36 @@ def sample_sizes(setting):
 
 
 @replicates(
+    "003-equations17-20",
+    "Equations 17 and 20: samples for relative deviations",
+    claim="smaller deviations need more samples",
+    holds=lambda table: table["ours"].is_monotonic_increasing,
+    draw=curves("rho", xscale="log", yscale="log", ylabel="samples n"),
+)
+def relative_sample_sizes(setting):
+    """Samples by ρ, and what they say of a distribution with 50 nats of entropy."""
+    rows = []
+    for rho in (0.5, 0.1, 0.01, 1e-3, 1e-4):
+        n = margin_relative_sample_size(rho, 0.05, N=10, L=1.0, q=0.5)
+        deviation = margin_relative_deviation(n, rho, N=10, s=1.5, H=50.0)
+        rows.append({"rho": rho, "relative deviation": deviation, "ours": float(n)})
+    return pd.DataFrame(rows).assign(
+        paper=np.nan, differs="the paper gives the conditions, no numbers"
+    )
+
+
+@replicates(
     "003-algorithm1",
     "Algorithm 1: EM with margins never lowers the likelihood",
-    claim="the log-loss never rises",
-    holds=lambda t: t.groupby("s")["ours"].apply(_falls).all(),
+    claim="what is minimised, the log-loss and a prior's penalty, never rises",
+    holds=lambda t: t.groupby("model")["ours"].apply(_falls).all(),
+    draw=curves(
+        "iteration",
+        "above the least",
+        by="model",
+        yscale="log",
+        ylabel="above the least of the model",
+    ),
 )
 def algorithm1(setting):
     """Log-loss by iteration on sentences without trees."""
@@ -288,11 +364,21 @@ def algorithm1(setting):
         [*rng.choice(["a", "b", "c"], size=n - 1, p=[0.6, 0.3, 0.1]).tolist(), "b"]
         for n in 2 + rng.poisson(3, size=setting.pick(30, 100, 500))
     ]
-    rows = []
-    for s in progress((1.1, 1.5, 3.0), "values of s"):
-        model = MarginEMPCFG(grammar, s=s, max_iter=30, random_state=0).fit(sentences)
-        for iteration, loss in enumerate(model.log_losses_):
-            rows.append({"s": s, "iteration": iteration, "ours": loss})
+    options = {"max_iter": 30, "tol": None, "random_state": 0}
+    models = {f"s = {s}": {"s": s} for s in (1.1, 1.5, 3.0)}
+    models["Dirichlet, α = 1.5"] = {"smoothing": "dirichlet", "alpha": 1.5}
+    half, rows = len(sentences) // 2, []
+    parsed = MarginEMPCFG(grammar, **options).fit(sentences).predict(sentences[:half])
+    corpora = dict.fromkeys(models, sentences)
+    models["s = 1.5, half have trees"] = {"s": 1.5}
+    corpora["s = 1.5, half have trees"] = [*parsed, *sentences[half:]]
+    for name, own in progress(models.items(), "models"):
+        model = MarginEMPCFG(grammar, **own, **options).fit(corpora[name])
+        least = model.objectives_[-1]
+        rows += [
+            {"model": name, "iteration": i, "ours": x, "above the least": x - least}
+            for i, x in enumerate(model.objectives_)
+        ]
     return pd.DataFrame(rows).assign(paper=np.nan, differs="the paper has no figure")
 
 
@@ -305,6 +391,7 @@ def _falls(losses):
     "Proposition 4: what the margin costs the empirical risk goes to zero",
     claim="the bound falls with the number of samples",
     holds=lambda table: table["ours"].is_monotonic_decreasing,
+    draw=curves("n", xscale="log", yscale="log", ylabel="bound of the risk"),
 )
 def proposition4(setting):
     """The bound of lemma 1 by number of samples."""
@@ -321,6 +408,16 @@ def proposition4(setting):
     "Theorem 5: probabilistic grammars break the Tsybakov noise condition",
     claim="with κ = 1 the distance is more than C times the excess risk",
     holds=lambda t: (t["ours"] > t["excess risk"])[t["kappa"] == 1].all(),
+    draw=curves(
+        "excess risk",
+        "ours",
+        "paper",
+        by="kappa",
+        label="κ = {}",
+        xscale="log",
+        yscale="log",
+        ylabel="distance to p",
+    ),
 )
 def theorem5(setting):
     """Hypotheses of equations C.4 and C.5 beside the bound C ε^(1/κ) of equation 25."""
@@ -351,6 +448,16 @@ def theorem5(setting):
         (t["least eigenvalue"] > -1e-9).all()
         and ((t["ours"] < 0) == (t["kappa"] < 2)).all()
     ),
+    draw=curves(
+        "epsilon",
+        "t/epsilon",
+        by="kappa",
+        label="κ = {}",
+        xscale="log",
+        yscale="symlog",
+        xlabel="ε",
+        ylabel="t(ε)/ε",
+    ),
 )
 def lemmas(setting):
     """The two rules of theorem 5's grammar; to first order t(ε) is a multiple of ε."""
@@ -365,8 +472,9 @@ def lemmas(setting):
         }
         for kappa, epsilon in itertools.product((1.0, 1.5, 3.0), (1e-3, 1e-6, 1e-9))
     ]
-    return pd.DataFrame(rows).assign(
-        **{"least eigenvalue": least},
+    table = pd.DataFrame(rows)
+    return table.assign(
+        **{"t/epsilon": table["ours"] / table["epsilon"], "least eigenvalue": least},
         paper="t(ε) ≤ 0",
         differs="lemma 7 needs κ < 2; A_G is singular, so theorem 5 is empty",
     )
@@ -377,6 +485,7 @@ def lemmas(setting):
     "Section 7.3.2: deviation of a single parameter by Hoeffding's inequality",
     claim="the bound falls with the number of trees",
     holds=lambda table: table["ours"].is_monotonic_decreasing,
+    draw=curves("n", xscale="log", yscale="log", ylabel="bound of the probability"),
 )
 def hoeffding(setting):
     """Probability that a relative frequency is off by more than 0.05."""

@@ -83,7 +83,9 @@ def quasi_newton_cp(entries, n, rank, *, max_iter, tol, random_state):
             'solver="pqnr" needs pyttb: pip install pyttb, or use solver="mu"'
         ) from error
     i, j, k, weight = entries
-    data = pyttb.sptensor(np.column_stack([i, j, k]), weight[:, None], (n, n, n))
+    # Steps start from length one, as for counts: most starts fail on probabilities.
+    unit = np.median(weight)
+    data = pyttb.sptensor(np.column_stack([i, j, k]), weight[:, None] / unit, (n, n, n))
     start = [random_state.uniform(0.1, 1.0, size=(n, rank)) for _ in range(3)]
     with warnings.catch_warnings():
         # Warnings about shortened steps of pyttb do not concern the caller.
@@ -104,10 +106,10 @@ def quasi_newton_cp(entries, n, rank, *, max_iter, tol, random_state):
         except (AssertionError, ArithmeticError, ValueError) as error:
             raise RuntimeError(
                 f"pyttb's pqnr failed for a tensor of {len(weight)} entries and rank "
-                f'{rank}: {error}; use solver="mu", another random_state or rank'
+                f'{rank}: {error}; use solver="mu", another rank, or a larger n_init'
             ) from error
     a, b, c = (np.ascontiguousarray(f, np.float64) for f in model.factor_matrices)
-    a = a * model.weights
+    a = a * (model.weights * unit)
     violations = report["kktViolations"]
     last = float(divergence(i, j, k, weight, a, b, c))
     return (a, b, c), [last], bool(violations[-1] < tol)
@@ -144,7 +146,10 @@ class CPCompressor(BaseAutomatonCompressor):
     solver : {"mu", "pqnr"}, default="mu"
         Multiplicative updates, or projected quasi-Newton steps by the package pyttb,
         which must be installed; the two of [2]_. With "pqnr", `tol` is the largest
-        violation of the optimality conditions at which to stop.
+        violation of the optimality conditions at which to stop; its loops run in
+        Python. pyttb (1.8.6) ends some starts with an error, mostly at high ranks:
+        these are left out and counted in a warning, and it is an error if none is
+        left, which a larger `n_init` makes less likely.
 
     Attributes
     ----------
@@ -268,18 +273,31 @@ class CPCompressor(BaseAutomatonCompressor):
             )
         if len(weight) == 0:
             return tensor, []
-        best = None
+        best, failures = None, []
         for _ in range(self.n_init):
-            result = _SOLVERS[self.solver](
-                entries,
-                tensor.n,
-                self.rank,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                random_state=random_state,
-            )
+            try:
+                result = _SOLVERS[self.solver](
+                    entries,
+                    tensor.n,
+                    self.rank,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    random_state=random_state,
+                )
+            except RuntimeError as error:
+                failures.append(error)
+                continue
             if best is None or result[1][-1] < best[1][-1]:
                 best = result
+        if best is None:
+            raise failures[-1]
+        if failures:
+            warnings.warn(
+                f"{len(failures)} of {self.n_init} starts were left out: "
+                f"{failures[-1]}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         factors, divergences, converged = best
         if not converged and self.tol > 0:
             warn_caller(

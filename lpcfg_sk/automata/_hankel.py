@@ -11,7 +11,7 @@ _NODE_LABEL = "X"
 
 
 def insert_tree(context, tree, *, hole="*"):
-    """Put a tree into the hole of a context, c[t].
+    """Put a tree into the hole of a context, c[t] (section 2, figure 1).
 
     Parameters
     ----------

@@ -121,6 +121,13 @@ class SumsOverTrees:
         the sum is finite if the sum of the absolute weights is, and infinite if
         Σ_t f(c[t]) is for some context c or `is_square_convergent` is false; no
         algorithm is known for the remaining cases.
+
+        Examples
+        --------
+        >>> from lpcfg_sk import WTA
+        >>> [WTA([1.0], [[[p]]], {"a": [0.5]}).is_strongly_convergent
+        ...  for p in (0.49, 0.51)]
+        [True, False]
         """
         return self._cached("strong", lambda: strongly_convergent(self))
 

@@ -309,6 +309,14 @@ class WTA(AlgebraOfFunctions, SumsOverTrees, SentenceValues):
         -------
         ndarray of float64, shape (n_trees, n)
             One row per tree; f(t) is its product with `alpha`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lpcfg_sk import WTA
+        >>> wta = WTA([1.0], np.full((1, 1, 1), 0.5), {"a": [1.0]})
+        >>> wta.tree_vectors(["(X (P a) (P a))"])
+        array([[0.5]])
         """
         vectors, log_scale = tree_vectors(self, _binary_trees(X), n_jobs=n_jobs)
         return vectors * np.exp(log_scale)[:, None]
@@ -329,6 +337,14 @@ class WTA(AlgebraOfFunctions, SumsOverTrees, SentenceValues):
         -------
         ndarray of float64, shape (n_contexts, n)
             One row per context; f(c[t]) is its product with ω(t).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lpcfg_sk import WTA
+        >>> wta = WTA([1.0], np.full((1, 1, 1), 0.5), {"a": [1.0]})
+        >>> wta.context_vectors(["(X (P a) (X (P a) (P *)))"])
+        array([[0.25]])
         """
         X = _binary_trees(X)
         token = np.flatnonzero(X.tokens.map_to([hole])[X.token] >= 0)

@@ -44,7 +44,7 @@ class FeatureMoments(NamedTuple):
 
 
 def grammar_moments(grammar, trees=None):
-    r"""Exact Ω, I, J, γ, σ and ξ of a known grammar (section 7, theorem 8).
+    r"""Exact Ω, I, J, γ, σ, ξ of a known grammar (definition 5, eq. 21, theorem 8).
 
     Parameters
     ----------

@@ -197,7 +197,7 @@ def truncation_total_max_size(epsilon, *, n, n_words, s):
 
 
 def geometric_truncation_max_size(epsilon, *, n, n_kept, n_words, C, theta):
-    r"""Size below which the total error stays under ε, for a geometric decay.
+    r"""Size below which the total error stays under ε at s_i = C θ^i (section 4).
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ _MOST_STEPS = 200
 
 
 def rule_expectations(grammar, theta):
-    r"""Expected number of uses of each rule in a derivation.
+    r"""Expected number of uses of each rule in a derivation, E[ψ] (equation 11).
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def rule_expectations(grammar, theta):
 
 
 def rule_second_moments(grammar, theta):
-    r"""Expected products of the numbers of uses of two rules in a derivation.
+    r"""Expected products of the uses of two rules, E[ψψᵀ] (section 7.1).
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def rule_second_moments(grammar, theta):
 
 
 def entropy(grammar, theta):
-    r"""Exact entropy of the derivations of a grammar, in nats.
+    r"""Exact entropy H_d of the derivations of a grammar, in nats (section 3.1).
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def entropy(grammar, theta):
 
 
 def kl_divergence(grammar, p, q):
-    r"""Exact Kullback-Leibler divergence between derivations of one grammar, in nats.
+    r"""Exact Kullback-Leibler divergence of derivations, in nats (section 2).
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def excess_risk(grammar, p, q, *, gamma=0.0):
 
 
 def partition_function(grammar, weights):
-    r"""Total weight of the derivations from each nonterminal.
+    r"""Total weight of the derivations from each nonterminal (for theorem 1).
 
     Parameters
     ----------

@@ -68,9 +68,9 @@ class SpectralLPCFG(LeftOutMixin, BaseLPCFG):
     svd_solver : {"arpack", "randomized"}, default="arpack"
         How the decompositions of frequent nonterminals are computed.
     ridge : float, default=0.0
-        Regularisation of the inverse of Σ^a, as a fraction of its largest singular
-        value: with ρ that product, Σ(Σ² + ρ²)⁻¹ takes the place of Σ⁻¹, which damps
-        directions with small singular values.
+        Regularisation of the inverse of Σ^a (equations 14 and 15), as a fraction of its
+        largest singular value: with ρ that product, Σ(Σ² + ρ²)⁻¹ takes the place of
+        Σ⁻¹, which damps directions with small singular values.
     node_sampling : {"all", "one", "one-by-size"}, default="all"
         Use all nodes of all trees, or one node of each tree, drawn at random, as
         the theory of [1]_ assumes. The latter is for study: it throws most of the

@@ -188,13 +188,38 @@ def test_quasi_newton_steps_need_pyttb(monkeypatch):
         CPCompressor(wta, 1, solver="pqnr").fit()
 
 
+def pyttb_that(cp_apr):
+    names = {"sptensor": lambda *args: args, "ktensor": lambda factors: factors}
+    return SimpleNamespace(cp_apr=cp_apr, **names)
+
+
 def test_failures_of_pyttb_are_explained(monkeypatch):
     def fail(*args, **options):
         raise AssertionError("L-BFGS first iterate is bad")
 
-    names = {"sptensor": lambda *args: None, "ktensor": lambda factors: None}
-    fake = SimpleNamespace(cp_apr=fail, **names)
-    monkeypatch.setitem(sys.modules, "pyttb", fake)
+    monkeypatch.setitem(sys.modules, "pyttb", pyttb_that(fail))
     wta = WTA([1.0], np.full((1, 1, 1), 0.1), {"a": [0.5]})
-    with pytest.raises(RuntimeError, match='first iterate is bad; use solver="mu"'):
-        CPCompressor(wta, 1, solver="pqnr", random_state=0).fit()
+    with pytest.raises(RuntimeError, match=r"is bad; .* a larger n_init"):
+        CPCompressor(wta, 1, solver="pqnr", random_state=0, n_init=3).fit()
+
+
+def test_starts_that_fail_are_left_out(monkeypatch):
+    weights = []
+
+    def fail_once(data, rank, *, init, **options):
+        weights.append(data[1])
+        if len(weights) == 1:
+            raise AssertionError("bad start")
+        model = SimpleNamespace(factor_matrices=init, weights=np.full(rank, 2.0))
+        return model, None, {"kktViolations": [0.0]}
+
+    monkeypatch.setitem(sys.modules, "pyttb", pyttb_that(fail_once))
+    wta = WTA([1.0], np.full((1, 1, 1), 0.1), {"a": [0.5]})
+    cp = CPCompressor(wta, 1, solver="pqnr", random_state=0, n_init=2)
+    with pytest.warns(ConvergenceWarning, match="1 of 2 starts were left out"):
+        cp.fit()
+    # The package sees weights of the size of counts; the factors have that of ours.
+    np.testing.assert_allclose(weights, 1.0)
+    rng = np.random.RandomState(0)
+    _, factors = (rng.uniform(0.1, 1.0, size=(3, 1)) for _ in range(2))
+    assert np.prod(cp.wta_.T) == pytest.approx(0.2 * factors.prod(), rel=EXACT)

@@ -1,11 +1,12 @@
 """Moments of known grammars against sums over all their trees."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 
-from lpcfg_sk import LPCFG, SpectralLPCFG
+from lpcfg_sk import LPCFG, SpectralLPCFG, Treebank
 from lpcfg_sk.bounds import (
     grammar_moments,
     least_coefficient,
@@ -13,7 +14,12 @@ from lpcfg_sk.bounds import (
 )
 from lpcfg_sk.datasets import make_lpcfg
 from lpcfg_sk.lpcfg import independent_children
-from tests.spectral.conftest import enumerate_trees, finite, finite_grammar
+from tests.spectral.conftest import (
+    enumerate_trees,
+    finite,
+    finite_grammar,
+    with_features,
+)
 from tests.tolerances import EXACT, SUM
 
 __all__ = ["finite"]
@@ -73,6 +79,81 @@ def test_any_features_of_all_trees(finite):
             share @ phi.sum(1), rel=SUM
         )
         np.testing.assert_allclose(moments.gamma, indicators[a].gamma, atol=SUM)
+
+
+def latent_trees(grammar, tree, state, rule="root", side=None):
+    """(probability, [(label, state, rule, rule above with side)]) below a node."""
+    own = (tree.label, *(getattr(c, "label", c) for c in tree.children))
+    node = tree.label, state, own, (rule, side)
+    if len(own) == 2:
+        return [(grammar.lexical[own][state], [node])]
+    return [
+        (t * p * q, [node, *left, *right])
+        for (i, j), t in np.ndenumerate(grammar.binary[own][state])
+        for p, left in latent_trees(grammar, tree.children[0], i, own, 0)
+        for q, right in latent_trees(grammar, tree.children[1], j, own, 1)
+    ]
+
+
+def test_means_given_the_state_are_sums_over_all_states():
+    """I, J, γ and ξ, by all trees with all their states."""
+    rng = np.random.default_rng(1)
+    t, q = rng.dirichlet(np.ones(8)), rng.dirichlet(np.ones(8), size=2)
+    C, D = rng.dirichlet(np.ones(2), size=(2, 2))
+    grammar = LPCFG.from_parameters(
+        {
+            ("S", "A", "C"): t[:4].reshape(1, 2, 2),
+            ("S", "C", "A"): t[4:].reshape(1, 2, 2),
+            ("A", "C", "D"): q[:, :4].reshape(2, 2, 2),
+            ("A", "D", "C"): q[:, 4:].reshape(2, 2, 2),
+        },
+        {("C", "x"): C[:, 0], ("C", "y"): C[:, 1]}
+        | {("D", "x"): D[:, 0], ("D", "y"): D[:, 1]},
+        {"S": [1.0]},
+    )
+    pairs = [f"(A (C {x}) (D {y}))" for x, y in product("xy", repeat=2)]
+    pairs += [f"(A (D {x}) (C {y}))" for x, y in product("xy", repeat=2)]
+    trees = [f"(S {pair} (C {z}))" for pair in pairs for z in "xy"]
+    trees += [f"(S (C {z}) {pair})" for pair in pairs for z in "xy"]
+    trees = with_features(Treebank(trees))
+    phi, psi = (trees.blocks[side].toarray() for side in ("inside", "outside"))
+    # Keyed by what: feature blocks, and the indicators of rules.
+    sums, expected, n_before = {}, {}, 0
+    for tree in trees:
+        for mass, nodes in latent_trees(grammar, tree, 0):
+            for place, (a, h, own, above) in enumerate(nodes, start=n_before):
+                key = a, h
+                expected[key] = expected.get(key, 0.0) + mass
+                for kind, value in (("phi", phi[place]), ("psi", psi[place])):
+                    sums[key, kind] = sums.get((key, kind), 0.0) + mass * value
+                for kind, rule in (("own", own), ("above", above)):
+                    count = sums.setdefault((key, kind), {})
+                    count[rule] = count.get(rule, 0.0) + mass
+        n_before += len(nodes)
+    closed = grammar_moments(grammar)
+    for a, moments in grammar_moments(grammar, trees).items():
+        states = [(a, h) for h in range(grammar.m[a])]
+        n = np.array([expected[key] for key in states])
+        I, J = (
+            np.stack([sums[key, kind] for key in states], axis=1) / n
+            for kind in ("phi", "psi")
+        )
+        np.testing.assert_allclose(moments.I, I, atol=SUM)
+        np.testing.assert_allclose(moments.J, J, atol=SUM)
+        np.testing.assert_allclose(moments.gamma, n / n.sum(), rtol=SUM)
+        xi = np.linalg.svd(I, compute_uv=False)[len(n) - 1]
+        assert moments.xi == pytest.approx(xi, rel=SUM)
+        np.testing.assert_allclose(closed[a].gamma, moments.gamma, rtol=SUM)
+        for found, kind in ((closed[a].I, "own"), (closed[a].J, "above")):
+            rules = {rule for key in states for rule in sums[key, kind]}
+            rows = [[sums[key, kind].get(r, 0.0) for key in states] for r in rules]
+            rows = np.array(rows) / n
+            # Rules are in another order.
+            np.testing.assert_allclose(
+                found[np.lexsort(found.T)], rows[np.lexsort(rows.T)], atol=SUM
+            )
+        xi = np.linalg.svd(closed[a].I, compute_uv=False)[len(n) - 1]
+        assert closed[a].xi == pytest.approx(xi, rel=SUM)
 
 
 def test_singular_values_are_those_of_the_learner(finite):
