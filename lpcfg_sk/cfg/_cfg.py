@@ -209,8 +209,13 @@ class CFG:
     def __hash__(self):
         return hash((self.rules, self.start))
 
-    def __getstate__(self):
-        return {**self.__dict__, "_tables": None}
+    def __reduce__(self):
+        return _restore, (
+            self.rules,
+            self.start,
+            self.unary_cycles,
+            self.implicit_start,
+        )
 
     @property
     def degree(self):
@@ -317,6 +322,15 @@ class CFG:
             # Each symbol of the error's list is below the next one.
             return error.args[1][::-1]
         return None
+
+
+def _restore(rules, start, unary_cycles, implicit_start):
+    with warnings.catch_warnings():
+        # The warning of useless symbols was for those who made the grammar.
+        warnings.simplefilter("ignore", UserWarning)
+        return CFG(
+            rules, start, unary_cycles=unary_cycles, implicit_start=implicit_start
+        )
 
 
 def _count_productions(treebank):

@@ -256,7 +256,7 @@ def _remove_trees(treebank, rows):
     kept[rows] = False
     nodes = np.repeat(kept, counts)
     columns = {name: getattr(treebank, name)[nodes] for name in _COLUMNS}
-    return treebank.replace(**columns, node_offsets=offsets(counts * kept))
+    return treebank.replace(**columns, node_offsets=offsets(counts * kept), check=False)
 
 
 def _without_trees(treebank):

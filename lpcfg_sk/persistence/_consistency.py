@@ -1,7 +1,7 @@
 """Agreement between the attributes of a fitted estimator.
 
-Compiled loops trust the ids that they are given, so what comes from a file is checked
-before the first of them runs. Each class states what always holds of it:
+Compiled loops trust the ids that they are given, so what comes from a file or a pickle
+is checked before the first of them runs. Each class states what always holds of it:
 
 * learners of L-PCFGs: a model and a plain PCFG over the same symbols, as many states as
   the model has; those of EM one vector of emissions for each lexical rule; those of the
@@ -34,13 +34,34 @@ from lpcfg_sk.language_model import (
 from lpcfg_sk.lpcfg import LPCFG
 
 
-def check_estimator(estimator):
+def check_state(estimator):
     """Raise ValueError if attributes of an estimator do not belong together.
+
+    Estimators out of files and pickles have been checked. After attributes were set by
+    hand it says early what would be an error or nonsense later.
 
     Parameters
     ----------
     estimator : object
         An estimator, fitted or not, or a part of one.
+
+    Raises
+    ------
+    ValueError
+        If attributes do not fit each other, or parameters are not those of a fit.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import CFG, MarginEMPCFG
+    >>> from lpcfg_sk.persistence import check_state
+    >>> grammar = CFG.from_string("S -> 'a' S | 'b'")
+    >>> model = MarginEMPCFG(grammar).fit([["a", "b"], ["b"], ["a", "a", "b"]])
+    >>> check_state(model)
+    >>> model.theta_ = model.theta_ * 2
+    >>> check_state(model)
+    Traceback (most recent call last):
+    ValueError: the attributes of a MarginEMPCFG do not belong together: expected a
+    probability between 0 and 1 for each rule
     """
     state = vars(estimator)
     for expected, holds in _EXPECTED.items():

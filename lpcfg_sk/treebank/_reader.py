@@ -179,7 +179,7 @@ def read_treebank(
             TreebankWarning,
             stacklevel=2,
         )
-    return Treebank.from_columns(**state, origins=places.origins())
+    return Treebank.from_columns(**state, origins=places.origins(), check=False)
 
 
 def strip_functions(label):

@@ -1,5 +1,6 @@
 import inspect
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -212,3 +213,5 @@ def test_attributes_that_disagree_are_refused(name, attribute, change, tmp_path)
     with pytest.raises(ValueError, match="do not belong together") as caught:
         load(path)
     assert str(path) in str(caught.value)
+    with pytest.raises(ValueError, match="do not belong together"):
+        pickle.loads(pickle.dumps(model))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import stat
 import subprocess
 import sys
@@ -307,6 +308,43 @@ def test_a_pickled_grammar_is_checked_like_one_of_a_file():
         damaged[i] = damaged[i][:-1] + 2**20
         with pytest.raises(ValueError):
             restore(*parts[:2], tuple(damaged), parts[3])
+
+
+def test_pickled_automata_and_rules_are_checked_like_those_of_a_file():
+    wta, rules = models.make("WTA"), models.RULES
+    for value in (wta, rules):
+        again = pickle.loads(pickle.dumps(value))
+        assert again == value or np.array_equal(again.alpha, value.alpha)
+    for name in "ijk":
+        damaged = models.make("WTA")
+        tensor = damaged.tensors[0]
+        vars(tensor)[name] = getattr(tensor, name) + wta.n_states
+        with pytest.raises(ValueError, match="integers from 0"):
+            pickle.loads(pickle.dumps(damaged))
+    damaged = CFG.from_string("S -> 'a' | A\nA -> 'b'")
+    damaged.rules = damaged.rules[:2]
+    with pytest.raises(ValueError, match="'A' in rule S -> A has no rules"):
+        pickle.loads(pickle.dumps(damaged))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        ("PCFG", {"prune": np.inf}),
+        ("PCFG", {"prune": -1.0}),
+        ("PCFG", {"max_memory": np.nan}),
+        ("AggregateMarkovLM", {"unigram_weight": np.nan}),
+    ],
+)
+def test_parameters_set_after_a_fit_are_those_of_a_fit(name, parameter):
+    # Without a check a threshold of infinity took forever, and nan gave nan.
+    model = models.make(name)
+    X = models.SENTENCES if name.endswith("LM") else models.TEST
+    use = model.score_samples if name.endswith("LM") else model.predict
+    use(X)
+    model.set_params(**parameter)
+    with pytest.raises(ValueError, match=next(iter(parameter))):
+        use(X)
 
 
 @pytest.mark.parametrize("m", [-1, 10**6])
