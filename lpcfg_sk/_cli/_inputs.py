@@ -1,5 +1,6 @@
 """Inputs of the commands: files, folders, patterns, compressed files and stdin."""
 
+import glob
 import gzip
 import io
 import itertools
@@ -41,6 +42,30 @@ def read_trees(sources, arguments, **options):
             f"{', '.join(sources)}: no trees in the format {arguments.format!r}"
         )
     return treebank
+
+
+def keep_inputs(output, *sources):
+    """Refuse to write a result over what a command reads.
+
+    Parameters
+    ----------
+    output : str or None
+        Where to write.
+    *sources : str or None
+        Paths, folders and patterns of what is read.
+    """
+    if output is None or not os.path.isfile(output):
+        return
+    for pattern in filter(None, sources):
+        for path in (pattern, *glob.glob(pattern, recursive=True)):
+            folder = os.path.join(os.path.realpath(path), "")
+            if os.path.realpath(output).startswith(folder) or (
+                os.path.exists(path) and os.path.samefile(path, output)
+            ):
+                raise ValueError(
+                    f"{output} is read by this command and would be lost; give "
+                    "--output another file"
+                )
 
 
 def tree_lines(source):

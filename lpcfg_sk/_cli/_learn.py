@@ -1,6 +1,5 @@
 """Commands that fit parsers: demo, compile, train and select."""
 
-import glob
 import gzip
 import json
 import os
@@ -12,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 
 from lpcfg_sk._cli._arguments import PRESETS
 from lpcfg_sk._cli._console import Progress, emit, emit_table, note, say, watched
-from lpcfg_sk._cli._inputs import read_trees
+from lpcfg_sk._cli._inputs import keep_inputs, read_trees
 from lpcfg_sk._cli._models import as_lpcfg
 from lpcfg_sk._kernels import kernel_folder
 from lpcfg_sk._pipeline import make_parser
@@ -120,7 +119,7 @@ def _use(parser, trees, folder):
 
 def train(arguments):
     """Read, fit and save."""
-    _check_output(arguments)
+    keep_inputs(arguments.output, *arguments.treebank, arguments.raw)
     if arguments.learner == "self-training" and arguments.raw is None:
         raise ValueError(
             "--learner self-training needs sentences without trees: add --raw FILE"
@@ -206,22 +205,6 @@ def _fitted(parser, treebank, arguments):
     parser.fit(treebank)
     # The model is the student, which every other command knows.
     return parser.student_ if isinstance(parser, SelfTrainingParser) else parser
-
-
-def _check_output(arguments):
-    """Refuse to write a model over the trees that it is learnt from."""
-    output = arguments.output
-    if not os.path.isfile(output):
-        return
-    for pattern in arguments.treebank:
-        for path in (pattern, *glob.glob(pattern, recursive=True)):
-            folder = os.path.join(os.path.realpath(path), "")
-            if os.path.realpath(output).startswith(folder) or (
-                os.path.exists(path) and os.path.samefile(path, output)
-            ):
-                raise ValueError(
-                    f"{output} belongs to the treebank; the model needs another file"
-                )
 
 
 def _make_parser(arguments, m, *, verbose=False):

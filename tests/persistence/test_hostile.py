@@ -419,7 +419,7 @@ def test_devices_and_pipes_are_written_to(kind, tmp_path):
     assert read[kind](copy) is not None
 
 
-def test_train_does_not_write_over_its_trees(tmp_path):
+def test_train_does_not_write_over_its_trees(tmp_path, capsys):
     from lpcfg_sk._cli import main
 
     folder = tmp_path / "trees"
@@ -435,6 +435,18 @@ def test_train_does_not_write_over_its_trees(tmp_path):
     ):
         assert main(["train", str(treebank), "-o", str(output)]) == 1
         assert path.read_text() == "(S (NP a) (VP b))\n"
+    # Nor any other command over anything that it reads.
+    other = tmp_path / "other"
+    other.write_text("a b\na b\n")
+    for command in (
+        ["train", str(path), "--raw", str(other)],
+        ["lm", "train", str(other)],
+        ["minimize", str(other)],
+        ["report", str(other), str(path)],
+    ):
+        assert main([*command, "-o", str(other)]) == 1
+        assert "is read by this command" in capsys.readouterr().err
+        assert other.read_text() == "a b\na b\n"
 
 
 def test_closed_streams_of_the_command_line_are_no_crash(tmp_path):
