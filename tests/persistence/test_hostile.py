@@ -25,10 +25,11 @@ from lpcfg_sk import (
     TreeBinarizer,
     VotingParser,
     load,
+    read_treebank,
     save,
 )
 from lpcfg_sk._files import checked_csr, load_arrays, save_arrays
-from lpcfg_sk.language_model import InterpolatedLM
+from lpcfg_sk.language_model import InterpolatedLM, read_arpa, write_arpa
 from tests.persistence import models
 
 
@@ -396,14 +397,18 @@ def test_a_link_stays_a_link(tmp_path):
     assert os.listdir(tmp_path / "folder") == ["model"]
 
 
-@pytest.mark.parametrize("kind", ["estimator", "LPCFG", "treebank"])
-def test_devices_and_pipes_are_written_to(kind, tmp_path):
-    def write(path):
-        if kind == "estimator":
-            save(TreeBinarizer(), path)
-        else:
-            (models.GRAMMAR if kind == "LPCFG" else models.TEST).save(path)
+_WRITERS = {
+    "estimator": (lambda path: save(TreeBinarizer(), path), load),
+    "LPCFG": (models.GRAMMAR.save, LPCFG.load),
+    "treebank": (models.TEST.save, Treebank.open),
+    "text": (models.TEST.write, read_treebank),
+    "arpa": (lambda path: write_arpa(models.make("KneserNeyLM"), path), read_arpa),
+}
 
+
+@pytest.mark.parametrize("kind", _WRITERS)
+def test_devices_and_pipes_are_written_to(kind, tmp_path):
+    write, read = _WRITERS[kind]
     link = tmp_path / "null"
     link.symlink_to(os.devnull)
     write(link)
@@ -415,8 +420,17 @@ def test_devices_and_pipes_are_written_to(kind, tmp_path):
     write(pipe)
     reader.join()
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    read = {"estimator": load, "LPCFG": LPCFG.load, "treebank": Treebank.open}
-    assert read[kind](copy) is not None
+    assert read(copy) is not None
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="needs /dev/stdout")
+def test_a_pipe_without_a_name_is_written_to(tmp_path):
+    code = (
+        "from lpcfg_sk import TreeBinarizer, save\nsave(TreeBinarizer(), '/dev/stdout')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    (tmp_path / "model").write_bytes(done.stdout)
+    assert isinstance(load(tmp_path / "model"), TreeBinarizer)
 
 
 def test_train_does_not_write_over_its_trees(tmp_path, capsys):
