@@ -28,13 +28,15 @@ def interruptible():
     try:
         yield
     except SystemError as error:
-        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+        below = error
+        while isinstance(below, SystemError):
+            below = below.__cause__ or below.__context__
+        if isinstance(below, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise
 
 
-@contextlib.contextmanager
-def held_back():
+class held_back:
     """Let Ctrl-C wait until this context ends or the next one in it begins.
 
     numba turns what a kernel returns into Python objects. An exception at that moment,
@@ -54,22 +56,25 @@ def held_back():
     to the end
     interrupted
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(
-        before
-    ):
-        yield
-        return
-    if before is _hold:
-        _release(signal.default_int_handler)
-        yield
-        return
-    signal.signal(signal.SIGINT, _hold)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        _release(before)
+
+    # A class, because kernels of microseconds are called in it.
+    _before = None
+
+    def __enter__(self):
+        if threading.get_ident() != threading.main_thread().ident:
+            return
+        before = signal.getsignal(signal.SIGINT)
+        if before is _hold:
+            _release(signal.default_int_handler)
+        elif callable(before):
+            _held.clear()
+            signal.signal(signal.SIGINT, _hold)
+            self._before = before
+
+    def __exit__(self, *error):
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            _release(self._before)
 
 
 def _hold(*arguments):
