@@ -1,8 +1,12 @@
 """Interruptions that always arrive as KeyboardInterrupt."""
 
 import contextlib
+import contextvars
 import signal
 import threading
+
+#: Seconds after which Ctrl-C is looked for.
+_WAIT = 0.1
 
 #: Arguments of the Ctrl-C that `held_back` keeps for later.
 _held = []
@@ -75,6 +79,54 @@ class held_back:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
             _release(self._before)
+
+
+def in_background(function, *arguments, **options):
+    """Call a function in a thread, so that Ctrl-C need not wait for its end.
+
+    Python answers to signals between its own instructions only, and the kernel of a
+    long sentence can run for a minute. After Ctrl-C the thread goes on to the end of
+    the kernel, and what it returns is lost.
+
+    Parameters
+    ----------
+    function : callable
+        Called with the arguments; in other threads than the main one as it is.
+
+    Returns
+    -------
+    result : object
+
+    Examples
+    --------
+    >>> from lpcfg_sk._interrupts import in_background
+    >>> in_background(sorted, [2, 1], reverse=True)
+    [2, 1]
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*arguments, **options)
+    outcome = []
+    context = contextvars.copy_context()
+
+    def call():
+        try:
+            outcome.append((context.run(function, *arguments, **options), None))
+        except BaseException as error:
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_WAIT)
+        _release(signal.default_int_handler)
+    result, error = outcome.pop()
+    try:
+        if error is not None:
+            raise error
+        return result
+    finally:
+        # Its traceback and this frame would keep each other, and large arrays.
+        del error
 
 
 def _hold(*arguments):

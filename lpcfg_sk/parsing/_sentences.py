@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lpcfg_sk._interrupts import in_background
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._coarse_words import Tokens
 from lpcfg_sk._parallel import cut_by_work, map_chunks
@@ -10,6 +11,9 @@ from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning
 from lpcfg_sk.parsing._charts import ChartModel
 from lpcfg_sk.parsing._pruning import ChartPruner
+
+#: Sentences of more words can take seconds.
+LONG = 200
 
 #: Cubed sentence lengths in one chunk of parallel work.
 _CHUNK_WORK = 200_000
@@ -60,8 +64,15 @@ def map_row_ranges(run, treebank, *, n_jobs=None):
     -------
     list
     """
-    chunks = cut_by_work(treebank.lengths.astype(float) ** 3, _CHUNK_WORK)
-    parts = map_chunks(run, chunks, n_jobs=n_jobs)
+    lengths = treebank.lengths
+
+    def run_apart(begin, end):
+        if lengths[begin:end].max() > LONG:
+            return in_background(run, begin, end)
+        return run(begin, end)
+
+    chunks = cut_by_work(lengths.astype(float) ** 3, _CHUNK_WORK)
+    parts = map_chunks(run_apart, chunks, n_jobs=n_jobs)
     return [result for part in parts for result in part]
 
 

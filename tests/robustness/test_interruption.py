@@ -10,6 +10,7 @@ import sys
 import time
 
 import joblib
+import numpy as np
 import pytest
 from numba.core import types
 from numba.core.registry import CPUDispatcher
@@ -18,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from lpcfg_sk import save
+from lpcfg_sk._interrupts import in_background
 from tests.conftest import ROOT
 from tests.persistence import models
 
@@ -275,6 +277,41 @@ def test_many_interruptions_are_keyboard_interrupts(seconds, seed):
     command = [sys.executable, "-c", _MANY, str(seed), str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=_QUIET)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+_LONG_SENTENCE = """
+import signal, time, warnings
+signal.signal(signal.SIGINT, signal.default_int_handler)
+warnings.simplefilter("ignore")
+from lpcfg_sk import PCFG, make_parser
+from lpcfg_sk.datasets import load_toy
+X = load_toy(60)
+words = [word for tree in X for word in tree.words()] * 2
+parser = make_parser(PCFG(prune=None, max_memory=2**40)).fit(X)
+short = parser.predict([words[:20]])
+print("ready", flush=True)
+start = time.monotonic()
+try:
+    parser.{method}([words[:500]])
+except KeyboardInterrupt:
+    print(time.monotonic() - start < 10, parser.predict([words[:20]]) == short)
+"""
+
+
+@pytest.mark.slow_without_jit
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("method", ["predict", "sentence_log_prob"])
+def test_ctrl_c_does_not_wait_for_a_long_sentence(method):
+    # To the end it takes minutes.
+    program = _LONG_SENTENCE.replace("{method}", method)
+    assert _interrupt(["-c", program], 1.0) == (0, "True True\n", "")
+
+
+def test_what_fails_in_the_background_fails_here():
+    with pytest.raises(ZeroDivisionError):
+        in_background(lambda: 1 / 0)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        in_background(lambda: np.full(1, 1e300) * 1e300)
 
 
 def _holds_arrays(numba_type):
