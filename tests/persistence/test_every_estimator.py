@@ -189,6 +189,7 @@ def _with(nonterminal, **changes):
         ("AggregateMarkovLM", "s_", lambda model: model.s_.astype(int)),
         ("SVTAMinimizer", "wta_", lambda model: models.GRAMMAR),
         ("RareWords", "vocabulary_", lambda model: {"w0": 999_999}),
+        ("TreeBinarizer", "memories_", lambda model: frozenset({1})),
         ("RareWords", "classes_", lambda model: model.classes_[:-1]),
         ("SpectralLPCFG", "m_", lambda model: {**model.m_, "A0": 999}),
         ("SpectralLPCFG", "n_inside_features_", lambda model: 3),

@@ -150,6 +150,22 @@ def test_tables_of_ngrams_hold_probabilities_and_ids(name, place, value, tmp_pat
     assert_refused(changed("KneserNeyLM", tmp_path / "model", change), "n-grams")
 
 
+def test_probabilities_of_an_arpa_model_are_not_negative(tmp_path):
+    arpa = tmp_path / "model.arpa"
+    write_arpa(models.make("KneserNeyLM"), arpa)
+    model, path = read_arpa(arpa), tmp_path / "model"
+    save(model, path)
+    expected = load(path).score_samples(models.SENTENCES)
+    np.testing.assert_array_equal(expected, model.score_samples(models.SENTENCES))
+    for level in model._levels:
+        before, level.proba = level.proba, np.full_like(level.proba, -1.0)
+        save(model, path)
+        assert_refused(path, "n-grams")
+        # Zero, and not nan, where it was done by hand.
+        assert not np.isnan(model.score_samples(models.SENTENCES)).any()
+        level.proba = before
+
+
 @pytest.mark.parametrize("position", [10**8, -1, 625, 1.5])
 def test_states_of_random_numbers_are_in_range(position, tmp_path):
     path = tmp_path / "model"
