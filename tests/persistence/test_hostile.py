@@ -113,7 +113,7 @@ def test_a_language_model_has_the_symbols_of_its_mode(tmp_path):
         model.mode = "sentence"
         model.vocabulary_ = model.vocabulary_[:1]
         model._index = {model.vocabulary_[0]: 0}
-        model.r_, model.s_ = model.r_[:3], model.s_[:1]
+        model.r_, model.s_ = model.r_[:3], np.ones_like(model.s_[:1])
         model.unigram_ = np.ones(1)
 
     assert_refused(changed("AggregateMarkovLM", tmp_path / "model", change))
@@ -480,13 +480,15 @@ def test_train_does_not_write_over_its_trees(tmp_path, capsys):
 
 
 def test_closed_streams_of_the_command_line_are_no_crash(tmp_path):
-    code = "import sys; from lpcfg_sk._cli import main; sys.exit(main(['train', 'no']))"
-    closed = subprocess.run(
-        [sys.executable, "-c", code],
-        preexec_fn=lambda: [os.close(number) for number in (0, 1, 2)],
-        check=False,
-    )
-    assert closed.returncode == 2
+    trees = tmp_path / "trees"
+    models.TEST.write(trees)
+    for arguments, status in ((["train", "no"], 2), (["convert", str(trees)], 0)):
+        closed = subprocess.run(
+            [sys.executable, "-m", "lpcfg_sk", *arguments],
+            preexec_fn=lambda: [os.close(number) for number in (0, 1, 2)],
+            check=False,
+        )
+        assert closed.returncode == status
 
 
 @pytest.mark.parametrize("name", ["r_", "s_", "pi_", "unigram_"])
