@@ -81,7 +81,7 @@ class held_back:
             _release(self._before)
 
 
-def in_background(function, *arguments, **options):
+def in_background(function):
     """Call a function in a thread, so that Ctrl-C need not wait for its end.
 
     Python answers to signals between its own instructions only, and the kernel of a
@@ -91,7 +91,7 @@ def in_background(function, *arguments, **options):
     Parameters
     ----------
     function : callable
-        Called with the arguments; in other threads than the main one as it is.
+        Called without arguments; where this is not the main thread, here.
 
     Returns
     -------
@@ -100,17 +100,17 @@ def in_background(function, *arguments, **options):
     Examples
     --------
     >>> from lpcfg_sk._interrupts import in_background
-    >>> in_background(sorted, [2, 1], reverse=True)
-    [2, 1]
+    >>> in_background(lambda: 1 + 1)
+    2
     """
     if threading.current_thread() is not threading.main_thread():
-        return function(*arguments, **options)
+        return function()
     outcome = []
     context = contextvars.copy_context()
 
     def call():
         try:
-            outcome.append((context.run(function, *arguments, **options), None))
+            outcome.append((context.run(function), None))
         except BaseException as error:
             outcome.append((None, error))
 

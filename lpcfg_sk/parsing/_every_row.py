@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lpcfg_sk._interrupts import in_background
-from lpcfg_sk._parallel import map_chunks
+from lpcfg_sk._parallel import map_chunks, run_apart
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ChartMemoryError, ParseError, ParseFailureWarning
@@ -215,7 +214,7 @@ class _Parsers(NamedTuple):
                 sys.stderr.write(f"{name}: parsing {n_words} words\n")
             started = time.perf_counter()
             try:
-                result = in_background(parse, treebank[row : row + 1], n_jobs=1)
+                result = run_apart(parse, treebank[row : row + 1], n_jobs=1)
             except ChartMemoryError as error:
                 return str(error).replace("row 0", name, 1)
             if shown:

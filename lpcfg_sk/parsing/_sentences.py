@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from lpcfg_sk._interrupts import in_background
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._coarse_words import Tokens
-from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk._parallel import cut_by_work, map_chunks, run_apart
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning
 from lpcfg_sk.parsing._charts import ChartModel
@@ -66,13 +65,13 @@ def map_row_ranges(run, treebank, *, n_jobs=None):
     """
     lengths = treebank.lengths
 
-    def run_apart(begin, end):
+    def run_chunk(begin, end):
         if lengths[begin:end].max() > LONG:
-            return in_background(run, begin, end)
+            return run_apart(run, begin, end)
         return run(begin, end)
 
     chunks = cut_by_work(lengths.astype(float) ** 3, _CHUNK_WORK)
-    parts = map_chunks(run_apart, chunks, n_jobs=n_jobs)
+    parts = map_chunks(run_chunk, chunks, n_jobs=n_jobs)
     return [result for part in parts for result in part]
 
 
