@@ -239,7 +239,7 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         made_of = (*grammars, *settings.values())
         known, parser = _PARSERS.get(self, ((), None))
         if parser is None or not all(map(operator.is_, made_of, known)):
-            # Those of set_params, which no fit has seen.
+            # Parameters may have been set since the fit checked them.
             self._validate_params()
             if self.coarse_ is not None and not _can_prune(self.coarse_, self.grammar_):
                 raise ValueError(

@@ -104,7 +104,7 @@ def written_in_one_step(path):
     ...     os.listdir(folder)
     ['model']
     """
-    path = os.path.realpath(os.fsdecode(path))
+    path = os.fsdecode(path)
     try:
         old = os.stat(path)
     except FileNotFoundError:
@@ -117,6 +117,8 @@ def written_in_one_step(path):
             yield content
             file.write(content.getbuffer())
         return
+    # Not before: the real path of /dev/stdout, where that is a pipe, names nothing.
+    path = os.path.realpath(path)
     folder, name = os.path.split(path)
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"there is no folder {folder!r} for {name!r}")

@@ -1,8 +1,12 @@
 """Interruptions that always arrive as KeyboardInterrupt."""
 
 import contextlib
+import contextvars
 import signal
 import threading
+
+#: Seconds after which Ctrl-C is looked for.
+_WAIT = 0.1
 
 #: Arguments of the Ctrl-C that `held_back` keeps for later.
 _held = []
@@ -28,13 +32,15 @@ def interruptible():
     try:
         yield
     except SystemError as error:
-        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+        below = error
+        while isinstance(below, SystemError):
+            below = below.__cause__ or below.__context__
+        if isinstance(below, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise
 
 
-@contextlib.contextmanager
-def held_back():
+class held_back:
     """Let Ctrl-C wait until this context ends or the next one in it begins.
 
     numba turns what a kernel returns into Python objects. An exception at that moment,
@@ -54,22 +60,73 @@ def held_back():
     to the end
     interrupted
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(
-        before
-    ):
-        yield
-        return
-    if before is _hold:
+
+    # A class, because kernels of microseconds are called in it.
+    _before = None
+
+    def __enter__(self):
+        if threading.get_ident() != threading.main_thread().ident:
+            return
+        before = signal.getsignal(signal.SIGINT)
+        if before is _hold:
+            _release(signal.default_int_handler)
+        elif callable(before):
+            _held.clear()
+            signal.signal(signal.SIGINT, _hold)
+            self._before = before
+
+    def __exit__(self, *error):
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            _release(self._before)
+
+
+def in_background(function):
+    """Call a function in a thread, so that Ctrl-C need not wait for its end.
+
+    Python answers to signals between its own instructions only, and the kernel of a
+    long sentence can run for a minute. After Ctrl-C the thread goes on to the end of
+    the kernel, and what it returns is lost.
+
+    Parameters
+    ----------
+    function : callable
+        Called without arguments; where this is not the main thread, here.
+
+    Returns
+    -------
+    result : object
+
+    Examples
+    --------
+    >>> from lpcfg_sk._interrupts import in_background
+    >>> in_background(lambda: 1 + 1)
+    2
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function()
+    outcome = []
+    context = contextvars.copy_context()
+
+    def call():
+        try:
+            outcome.append((context.run(function), None))
+        except BaseException as error:
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_WAIT)
         _release(signal.default_int_handler)
-        yield
-        return
-    signal.signal(signal.SIGINT, _hold)
+    result, error = outcome.pop()
     try:
-        yield
+        if error is not None:
+            raise error
+        return result
     finally:
-        signal.signal(signal.SIGINT, before)
-        _release(before)
+        # Its traceback and this frame would keep each other, and large arrays.
+        del error
 
 
 def _hold(*arguments):

@@ -27,10 +27,17 @@ from lpcfg_sk._files import (
     remove_abandoned,
     temporary_prefix,
 )
-from lpcfg_sk._interrupts import held_back, interruptible
+from lpcfg_sk._interrupts import held_back, in_background, interruptible
 from lpcfg_sk.exceptions import WorkerLossError
 
-__all__ = ["CHUNK_WORK", "Resident", "Spool", "cut_by_work", "map_chunks"]
+__all__ = [
+    "CHUNK_WORK",
+    "Resident",
+    "Spool",
+    "cut_by_work",
+    "map_chunks",
+    "run_apart",
+]
 
 #: Nodes (or units of similar cost) in a chunk: large enough that the cost of starting
 #: a task is negligible, small enough that two cores share even a small treebank.
@@ -204,6 +211,34 @@ def _run(func, *chunk):
     chunk = [item.load() if isinstance(item, _Stored) else item for item in chunk]
     with one_blas_thread(), held_back():
         return func(*chunk)
+
+
+def run_apart(func, *arguments, **options):
+    """Call a function of long kernels so that Ctrl-C need not wait for them.
+
+    Parameters
+    ----------
+    func : callable
+        Runs in a thread of its own, with matrix products on one thread.
+    *arguments, **options
+        What to call it with.
+
+    Returns
+    -------
+    result : object
+
+    Examples
+    --------
+    >>> from lpcfg_sk._parallel import run_apart
+    >>> run_apart(sorted, [2, 1], reverse=True)
+    [2, 1]
+    """
+
+    def call():
+        with one_blas_thread():
+            return func(*arguments, **options)
+
+    return in_background(call)
 
 
 def map_chunks(func, chunks, *, n_jobs=None):

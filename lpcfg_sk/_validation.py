@@ -16,11 +16,13 @@ from sklearn.utils._param_validation import (
     validate_params,
 )
 
+import lpcfg_sk
 from lpcfg_sk._interrupts import interruptible
 
 __all__ = [
     "N_JOBS",
     "N_STATES",
+    "CheckedStateMixin",
     "HasMethods",
     "Interval",
     "StrOptions",
@@ -37,6 +39,14 @@ N_JOBS = [
 
 #: Allowed values of `m`, the numbers of latent states.
 N_STATES = [Interval(Integral, 1, None, closed="left"), Mapping, callable]
+
+
+class CheckedStateMixin:
+    """An estimator that is checked when it comes out of a pickle, as out of a file."""
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        lpcfg_sk.persistence.check_state(self)
 
 
 def fit_context(*, prefer_skip_nested_validation):

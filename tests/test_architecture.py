@@ -55,6 +55,7 @@ LAYERS = {
 #: Uses of the lazy namespace ``lpcfg_sk.Name``: beginning of a path, and the name.
 LAZY_NAMES = {
     ("", "__version__"),
+    ("_validation.py", "persistence"),
     ("automata/", "PCFG"),
     ("cfg/_parsing.py", "parsing"),
     ("lpcfg/_lpcfg.py", "WTA"),

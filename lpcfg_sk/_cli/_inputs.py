@@ -43,6 +43,30 @@ def read_trees(sources, arguments, **options):
     return treebank
 
 
+def keep_inputs(output, *sources, format="ptb"):
+    """Refuse to write a result over what a command reads.
+
+    Parameters
+    ----------
+    output : str or None
+        Where to write.
+    *sources : str or None
+        Paths, folders and patterns of what is read. A file in a folder of trees that
+        is no treebank itself may be replaced.
+    format : str, default="ptb"
+        Decides which files of a folder are read.
+    """
+    if output is None or not os.path.isfile(output):
+        return
+    for source in filter(None, sources):
+        for path in treebank_files(source, format):
+            if os.path.exists(path) and os.path.samefile(path, output):
+                raise ValueError(
+                    f"{output} is read by this command and would be lost; give "
+                    "--output another file"
+                )
+
+
 def tree_lines(source):
     """Read trees as text with one tree per line, whatever their layout is.
 

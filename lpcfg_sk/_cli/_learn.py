@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 
 from lpcfg_sk._cli._arguments import PRESETS
 from lpcfg_sk._cli._console import Progress, emit, emit_table, note, say, watched
-from lpcfg_sk._cli._inputs import read_trees
+from lpcfg_sk._cli._inputs import keep_inputs, read_trees
 from lpcfg_sk._cli._models import as_lpcfg
 from lpcfg_sk._kernels import kernel_folder
 from lpcfg_sk._pipeline import make_parser
@@ -30,7 +30,6 @@ from lpcfg_sk.treebank import (
     Treebank,
     concatenate,
     read_treebank,
-    treebank_files,
     write_treebank,
 )
 
@@ -120,7 +119,8 @@ def _use(parser, trees, folder):
 
 def train(arguments):
     """Read, fit and save."""
-    _check_output(arguments)
+    sources = *arguments.treebank, arguments.raw
+    keep_inputs(arguments.output, *sources, format=arguments.format)
     if arguments.learner == "self-training" and arguments.raw is None:
         raise ValueError(
             "--learner self-training needs sentences without trees: add --raw FILE"
@@ -206,19 +206,6 @@ def _fitted(parser, treebank, arguments):
     parser.fit(treebank)
     # The model is the student, which every other command knows.
     return parser.student_ if isinstance(parser, SelfTrainingParser) else parser
-
-
-def _check_output(arguments):
-    """Refuse to write a model over the trees that it is learnt from."""
-    output = arguments.output
-    if not os.path.isfile(output):
-        return
-    for source in arguments.treebank:
-        for path in treebank_files(source, arguments.format):
-            if os.path.exists(path) and os.path.samefile(path, output):
-                raise ValueError(
-                    f"{output} belongs to the treebank; the model needs another file"
-                )
 
 
 def _make_parser(arguments, m, *, verbose=False):

@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 
 from lpcfg_sk._cli._console import emit, note
+from lpcfg_sk._cli._inputs import keep_inputs
 from lpcfg_sk.language_model import KneserNeyLM, SentenceFile, read_arpa, write_arpa
 
 #: Sentences that are scored together.
@@ -19,6 +20,7 @@ def lm(arguments):
 
 
 def _train(arguments):
+    keep_inputs(arguments.output, arguments.text, arguments.vocabulary)
     vocabulary = None
     if arguments.vocabulary:
         lines = SentenceFile(arguments.vocabulary)

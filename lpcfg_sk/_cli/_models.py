@@ -6,7 +6,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from lpcfg_sk._cli._console import emit, emit_table, say
-from lpcfg_sk._cli._inputs import read_trees
+from lpcfg_sk._cli._inputs import keep_inputs, read_trees
 from lpcfg_sk._cli._parse import load_parser
 from lpcfg_sk.automata import WTA, SVTAMinimizer
 from lpcfg_sk.inspection import describe_state, state_table
@@ -43,6 +43,7 @@ def inspect(arguments):
 
 def report(arguments):
     """Write the page of errors."""
+    keep_inputs(arguments.output, arguments.model, *arguments.treebank)
     parser = load_parser(arguments.model)
     treebank = read_trees(arguments.treebank, arguments)
     title = f"Errors of {os.path.basename(arguments.model)}"
@@ -52,6 +53,7 @@ def report(arguments):
 
 def minimize(arguments):
     """Minimise the grammar of a model."""
+    keep_inputs(arguments.output, arguments.model)
     learner = _load_single(arguments.model)[-1]
     whole = WTA.from_pcfg(learner)
     _check_work(whole, arguments)

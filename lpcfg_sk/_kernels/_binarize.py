@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._columns import NodeColumns
-from lpcfg_sk._kernels._shared import HELPER, KERNEL, lengthened
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, held, lengthened
 
 # First members of the pairs that begin a path. They are numpy integers, because numba
 # compiles a function again for each plain constant that it is called with.
@@ -77,6 +77,7 @@ def _pair(table, first, second):
     return np.int64(count), _PairTable(keys, slots, count + 1)
 
 
+@held
 @njit(**KERNEL)
 def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_pieces):
     """Collapse unary chains and binarise, in one sweep over the preorder.
@@ -253,6 +254,7 @@ def binarize_trees(nodes, head, n_labels, direction, horizontal, vertical, max_p
     )
 
 
+@held
 @njit(**KERNEL)
 def link_binary(start, stop, node_offsets):
     """Return sizes and parents of binary trees in preorder, from their spans.
@@ -284,6 +286,7 @@ def link_binary(start, stop, node_offsets):
     return size, parent
 
 
+@held
 @njit(**KERNEL)
 def unbinarize_trees(nodes, intermediate, chain_offsets, chain, fallback):
     """Expand unary chains and splice the children of intermediate nodes.

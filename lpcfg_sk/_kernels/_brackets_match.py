@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import HELPER, KERNEL, longest
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, held, longest
 
 STATUS, LENGTH, MATCHED, GOLD, TEST, CROSSING, WORDS, CORRECT_TAGS = range(8)
 N_COUNTS = 8
@@ -358,6 +358,7 @@ def _empty_layout(n_leaves, n_nodes):
     )
 
 
+@held
 @njit(**KERNEL)
 def compare_brackets(gold, test, equal_labels, equal_words):
     """Compare the trees of two treebanks pair by pair, as EVALB does.

@@ -7,7 +7,7 @@ from numba import njit
 
 from lpcfg_sk._kernels._cfg_chains import add_probable_chains, add_rewarded_chains
 from lpcfg_sk._kernels._chart_spans import span_index
-from lpcfg_sk._kernels._shared import HELPER, KERNEL, set_row
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, held, set_row
 
 
 class BestChart(NamedTuple):
@@ -62,6 +62,7 @@ class _Prefixes(NamedTuple):
     touched: np.ndarray
 
 
+@held
 @njit(**KERNEL)
 def cfg_best_tree(words, tables, weights, chains, bonus, chart):
     """Derivation with the largest sum of rule scores and constituent scores.

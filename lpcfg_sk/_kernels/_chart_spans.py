@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import HELPER, KERNEL
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, held
 
 
 @njit(**KERNEL)
@@ -32,6 +32,7 @@ def spans_of_width(width, n):
     return range(first, first + n - width + 1)
 
 
+@held
 @njit(**KERNEL)
 def span_bounds(n):
     """Return the start and stop of all spans of a sentence of n words."""

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import power_of_two
-from lpcfg_sk._kernels._shared import HELPER, KERNEL
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, held
 
 
 class TagLexicon(NamedTuple):
@@ -225,6 +225,7 @@ def _add_rows(weights, table, out):
                 out[a] += x * table[c, a]
 
 
+@held
 @njit(**KERNEL)
 def surroundings(leaf, tag_of_label, neighbours):
     """Estimate outside values by a hidden Markov model over the tags of the words.
@@ -344,6 +345,7 @@ def _rules_of_words(leaf, rules, n_wide):
     return WordRules(begin, parent, tag, weight)
 
 
+@held
 @njit(**KERNEL)
 def word_rules(tables, chart, around, limits):
     """Scale the lexical values; return the rules that the words allow.

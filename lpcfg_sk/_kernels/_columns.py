@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import KERNEL
+from lpcfg_sk._kernels._shared import KERNEL, held
 
 
 class NodeColumns(NamedTuple):
@@ -55,6 +55,7 @@ class Columns(NamedTuple):
     token_offsets: np.ndarray
 
 
+@held
 @njit(**KERNEL)
 def drop_traces(columns, trees, trace, pruned):
     """Remove the leaves labelled ``trace`` and the nodes that become empty.
@@ -162,6 +163,7 @@ class HeadRules(NamedTuple):
     rank: np.ndarray
 
 
+@held
 @njit(**KERNEL)
 def find_heads(nodes, rules):
     """Find the head child and the head word of every node, in one bottom-up sweep.
@@ -220,6 +222,7 @@ def find_heads(nodes, rules):
     return head, token
 
 
+@held
 @njit(**KERNEL)
 def first_other_head(up, head):
     """First ancestor's head that differs from a node's own.

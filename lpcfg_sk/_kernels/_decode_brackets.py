@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import best_splits, span_count, span_index
-from lpcfg_sk._kernels._shared import HELPER, KERNEL, set_row
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, held, set_row
 
 
 class BracketChains(NamedTuple):
@@ -61,6 +61,7 @@ class Brackets(NamedTuple):
     tag_weight: np.ndarray
 
 
+@held
 @njit(**KERNEL)
 def collect_brackets(is_word, item_offset, item_label, weight, chains, offset):
     """Add up the weights of items that stand for the same bracket.

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_inside import child_sizes, edge_factor
-from lpcfg_sk._kernels._shared import HELPER, KERNEL, REASSOC
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, REASSOC, held
 
 
 class Batches(NamedTuple):
@@ -59,6 +59,7 @@ class Batches(NamedTuple):
     top: np.ndarray
 
 
+@held
 @njit(**KERNEL)
 def schedule(node_offsets, size, parent, rule, n_rules):
     """Order the nodes of a chunk bottom-up, in batches of one rule.

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._decode import follow
-from lpcfg_sk._kernels._shared import HELPER, KERNEL, lengthened
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, held, lengthened
 
 # Columns of the entries: item, edge (-1 for a leaf), entries of the children, next
 # entry of the item, and the children in the item's heap (a skew heap).
@@ -76,6 +76,7 @@ def _set_entry(ids, entry, item, edge, left, right):
     ids[entry, _NEXT] = ids[entry, _HEAP_LEFT] = ids[entry, _HEAP_RIGHT] = -1
 
 
+@held
 @njit(**KERNEL)
 def k_best(forest, n, applications, scores, best, back, k):
     """Find the k best derivations of a sentence.

@@ -14,6 +14,7 @@ from lpcfg_sk._kernels._shared import (
     HELPER,
     KERNEL,
     REASSOC,
+    held,
     lengthened,
     longest,
     rescale,
@@ -169,6 +170,7 @@ def _inside_tree(trees, t, model, pairs, inside):
     return log_scale
 
 
+@held
 @njit(**KERNEL)
 def tree_values(begin, end, trees, model):
     """Sign and log |value| of the trees begin..end-1 (figure 4).
@@ -208,6 +210,7 @@ def tree_values(begin, end, trees, model):
     return signs, logs
 
 
+@held
 @njit(**KERNEL)
 def tree_posteriors(begin, end, trees, model):
     """Posterior of the latent states of each node of the trees begin..end-1.
@@ -336,6 +339,7 @@ def _draw(cumulative, u):
     return i
 
 
+@held
 @njit(**KERNEL)
 def draw_trees(n, rng, max_nodes, tables):
     """Draw n trees, node by node in preorder.

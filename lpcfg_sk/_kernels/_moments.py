@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import HELPER, KERNEL
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, held
 
 #: Nodes whose products are collected for one matrix product.
 _BLOCK = 256
@@ -65,6 +65,7 @@ class RuleMeans(NamedTuple):
     right: np.ndarray
 
 
+@held
 @njit(**KERNEL)
 def active_columns(indptr, indices, rows, n_columns):
     """Columns with an entry in the given rows of a CSR matrix.
@@ -99,6 +100,7 @@ def active_columns(indptr, indices, rows, n_columns):
     return columns
 
 
+@held
 @njit(**KERNEL)
 def local_rows(indptr, indices, data, rows, number):
     """Rows of a CSR matrix with columns renumbered.

@@ -7,7 +7,7 @@ sides at once; the mixture weights of a rule's latent states (step 2) by EM.
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import KERNEL, REASSOC
+from lpcfg_sk._kernels._shared import KERNEL, REASSOC, held
 
 # Events whose products of child vectors are in memory at a time.
 _BLOCK = 64
@@ -264,6 +264,7 @@ def _is_blocked(outside, left, right, weight, t):
     return False
 
 
+@held
 @njit(**KERNEL)
 def rule_mixture(outside, left, right, weight, start, tol, max_iter):
     """Maximise the concave objective of `rule_gradient` over distributions t, by EM.

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._columns import Columns
-from lpcfg_sk._kernels._shared import HELPER, KERNEL
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, held
 from lpcfg_sk._kernels._text import hash_step, intern_hashed, invalid_byte, is_space
 
 #: Indices into the report of a scan.
@@ -97,6 +97,7 @@ def count_marks(text):
     return n_open, n_tokens
 
 
+@held
 @njit(**KERNEL)
 def unmatched_brackets(text, begin):
     """Return the positions of opening brackets that are never closed, ascending."""

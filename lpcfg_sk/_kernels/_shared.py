@@ -2,6 +2,9 @@
 
 import numpy as np
 from numba import njit
+from numba.core.registry import CPUDispatcher
+
+from lpcfg_sk._interrupts import held_back
 
 #: Lets the compiler reorder sums (SIMD) while infinities and nans keep their
 #: meaning; for inner-product loops only.
@@ -13,6 +16,32 @@ KERNEL = {"nogil": True, "cache": True, "no_cfunc_wrapper": True}
 
 #: Options of functions that only kernels call: no wrapper for Python either.
 HELPER = {**KERNEL, "no_cpython_wrapper": True}
+
+
+class _HeldDispatcher(CPUDispatcher):
+    def __call__(self, *args):
+        with held_back():
+            return super().__call__(*args)
+
+
+def held(kernel):
+    """Let Ctrl-C wait while a kernel runs whose arrays are returned to Python.
+
+    See :func:`lpcfg_sk._interrupts.held_back`. Other kernels may call it as well.
+
+    Parameters
+    ----------
+    kernel : Dispatcher, or function where there is no compiler
+        What ``njit`` made.
+
+    Returns
+    -------
+    kernel : Dispatcher or function
+        The same object.
+    """
+    if isinstance(kernel, CPUDispatcher):
+        kernel.__class__ = _HeldDispatcher
+    return kernel
 
 
 @njit(**KERNEL)

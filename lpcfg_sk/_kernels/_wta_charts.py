@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg_sk._kernels._chart_spans import best_splits, span_index
-from lpcfg_sk._kernels._shared import HELPER, KERNEL, REASSOC, rescale
+from lpcfg_sk._kernels._shared import HELPER, KERNEL, REASSOC, held, rescale
 
 
 class SpanFeatures(NamedTuple):
@@ -47,6 +47,7 @@ class FeaturePairs(NamedTuple):
     right: np.ndarray
 
 
+@held
 @njit(**KERNEL)
 def node_heights(node_offsets, size):
     """Compute the height of each node of binary trees, 0 for leaves.
@@ -249,6 +250,7 @@ def spread_splits(width, begin, features, pairs, grads, grad_scale, outside):
             _add_scaled(to_right, scale_b, b, out_right, out_left, out_scale)
 
 
+@held
 @njit(**KERNEL)
 def best_bracketing(length, gain):
     """Find the binary tree with the largest sum of gains of its spans.

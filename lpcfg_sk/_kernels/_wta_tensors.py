@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg_sk._kernels._shared import KERNEL, REASSOC
+from lpcfg_sk._kernels._shared import KERNEL, REASSOC, held
 
 
 class EntriesByRow(NamedTuple):
@@ -57,6 +57,7 @@ class EntriesByColumn(NamedTuple):
     weight: np.ndarray
 
 
+@held
 @njit(**KERNEL, fastmath=REASSOC)
 def contract_sparse(rows, x, y, columns, n_out):
     """Contract two sparse tensors with a matrix on each of the last two modes.
@@ -180,6 +181,7 @@ def apply_sparse(columns, left, right, out):
                             row[entry_i[e]] += product * entry_weight[e]
 
 
+@held
 @njit(**KERNEL)
 def semidefinite_cholesky(gram, tol):
     """Lower triangular L with L Lᵀ = gram, rows in the given order.

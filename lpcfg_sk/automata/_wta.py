@@ -121,27 +121,21 @@ class WTA(AlgebraOfFunctions, SumsOverTrees, SentenceValues):
         self._set(alpha, tensors, matrix, words, labels, unknown_word, states)
 
     def _set(self, alpha, tensors, omega, words, labels, unknown_word, states):
-        self.__setstate__(
-            {
-                "alpha": np.array(alpha, dtype=np.float64),
-                "omega_matrix": np.array(omega, dtype=np.float64, order="C"),
-                "tensors": tuple(tensors),
-                "words": tuple(words),
-                "labels": labels,
-                "unknown_word": unknown_word,
-                "states": None if states is None else tuple(states),
-            }
+        self.__dict__.update(
+            alpha=np.array(alpha, dtype=np.float64),
+            omega_matrix=np.array(omega, dtype=np.float64, order="C"),
+            tensors=tuple(tensors),
+            words=tuple(words),
+            labels=labels,
+            unknown_word=unknown_word,
+            states=None if states is None else tuple(states),
+            _cache={},
         )
-
-    def __setstate__(self, state):
-        self.__dict__.update(state, _cache={})
-        # Arrays from a pickle are writable.
-        parts = [part for tensor in self.tensors for part in tensor.arrays().values()]
-        for array in (self.alpha, self.omega_matrix, *parts):
+        for array in (self.alpha, self.omega_matrix):
             array.flags.writeable = False
 
-    def __getstate__(self):
-        return {k: v for k, v in self.__dict__.items() if k != "_cache"}
+    def __reduce__(self):
+        return _restore, automaton_data(self)
 
     def __setattr__(self, name, value):
         raise AttributeError(f"{name!r} cannot be set: a WTA is immutable.")
@@ -419,6 +413,10 @@ class WTA(AlgebraOfFunctions, SumsOverTrees, SentenceValues):
             raise ValueError(
                 f"{path} does not hold a valid automaton: {error}"
             ) from error
+
+
+def _restore(meta, arrays):
+    return WTA._build(*automaton_parts(meta, arrays))
 
 
 def _binary_trees(X):

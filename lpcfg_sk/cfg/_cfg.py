@@ -1,5 +1,6 @@
 """Context-free grammars, also those of hidden Markov models."""
 
+import warnings
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 
@@ -209,8 +210,13 @@ class CFG:
     def __hash__(self):
         return hash((self.rules, self.start))
 
-    def __getstate__(self):
-        return {**self.__dict__, "_tables": None}
+    def __reduce__(self):
+        return _restore, (
+            self.rules,
+            self.start,
+            self.unary_cycles,
+            self.implicit_start,
+        )
 
     @property
     def degree(self):
@@ -316,6 +322,15 @@ class CFG:
             # The error lists the cycle from the bottom up.
             return error.args[1][::-1]
         return None
+
+
+def _restore(rules, start, unary_cycles, implicit_start):
+    with warnings.catch_warnings():
+        # The warning of useless symbols was for those who made the grammar.
+        warnings.simplefilter("ignore", UserWarning)
+        return CFG(
+            rules, start, unary_cycles=unary_cycles, implicit_start=implicit_start
+        )
 
 
 def _count_productions(treebank):

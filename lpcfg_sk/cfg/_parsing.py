@@ -408,6 +408,8 @@ class CFGParserMixin(TreebankInputMixin):
         known, known_theta, parser = _PARSERS.get(self, (None, None, None))
         if known == settings and np.array_equal(known_theta, theta):
             return parser
+        # Parameters may have been set since the fit checked them.
+        self._validate_params()
         parser = self._make_parser(self.to_lpcfg())
         _PARSERS[self] = settings, theta.copy(), parser
         return parser

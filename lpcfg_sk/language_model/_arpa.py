@@ -4,6 +4,7 @@ import gzip
 
 import numpy as np
 
+from lpcfg_sk._files import written_in_one_step
 from lpcfg_sk.language_model._base import UNK
 from lpcfg_sk.language_model._kneser_ney import KneserNeyLM, NGramTable
 
@@ -52,18 +53,27 @@ def write_arpa(model, path):
         raise ValueError(f"{reserved.pop()} is a symbol of the ARPA format, not a word")
     names[UNK] = _UNK
     names.append(_START)
-    orders = _list_ngrams(model)
-    with _open(path, "wt") as file:
-        file.write("\\data\\\n")
-        for n, (grams, _, _) in enumerate(orders, start=1):
-            file.write(f"ngram {n}={len(grams)}\n")
-        for n, (grams, proba, backoff) in enumerate(orders, start=1):
-            file.write(f"\n\\{n}-grams:\n")
-            for gram, p, weight in zip(grams.tolist(), proba, backoff, strict=True):
-                words = " ".join(names[i] for i in gram)
-                tail = "" if n == len(orders) else f"\t{weight!r}"
-                file.write(f"{p!r}\t{words}{tail}\n")
-        file.write("\n\\end\\\n")
+    lines = (line.encode() for line in _lines(_list_ngrams(model), names))
+    with written_in_one_step(path) as file:
+        if str(path).endswith(".gz"):
+            # Without a time stamp the same model gives the same bytes.
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                packed.writelines(lines)
+        else:
+            file.writelines(lines)
+
+
+def _lines(orders, names):
+    yield "\\data\\\n"
+    for n, (grams, _, _) in enumerate(orders, start=1):
+        yield f"ngram {n}={len(grams)}\n"
+    for n, (grams, proba, backoff) in enumerate(orders, start=1):
+        yield f"\n\\{n}-grams:\n"
+        for gram, p, weight in zip(grams.tolist(), proba, backoff, strict=True):
+            words = " ".join(names[i] for i in gram)
+            tail = "" if n == len(orders) else f"\t{weight!r}"
+            yield f"{p!r}\t{words}{tail}\n"
+    yield "\n\\end\\\n"
 
 
 def read_arpa(path, *, unk_token="<unk>", score_unk=False):
@@ -235,16 +245,12 @@ def _log10(values):
         return np.maximum(np.log10(values), _NEVER).tolist()
 
 
-def _open(path, mode):
-    opened = gzip.open if str(path).endswith(".gz") else open
-    return opened(path, mode, encoding="utf-8")
-
-
 def _read(path):
     """Return the n-grams of each order as numbers of words, and these numbers."""
     sizes, orders, words, n = [], [], {}, None
     ended = False
-    with _open(path, "rt") as file:
+    opened = gzip.open if str(path).endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):
             line = line.strip()
             if line == "\\end\\":

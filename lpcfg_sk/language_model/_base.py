@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from lpcfg_sk._validation import Interval, StrOptions
+from lpcfg_sk._validation import CheckedStateMixin, Interval, StrOptions
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.language_model._counting import Events, check_corpus
 from lpcfg_sk.treebank import check_sample_weight
@@ -22,7 +22,7 @@ _END_TOKEN = "</s>"
 _START_TOKEN = "<s>"
 
 
-class BaseLanguageModel(BaseEstimator):
+class BaseLanguageModel(CheckedStateMixin, BaseEstimator):
     """Common base of models of words given earlier words.
 
     A subclass has ``_order``, the length of its n-grams, and ``_n_starts``, the number
@@ -156,6 +156,8 @@ class BaseLanguageModel(BaseEstimator):
     def _events(self, X):
         """All events, and a mask of the scored ones."""
         check_is_fitted(self)
+        # Parameters may have been set since the fit checked them.
+        self._validate_params()
         self._check_tokens(X)
         events = self._encode(X)
         if self.score_unk:

@@ -287,7 +287,8 @@ class KneserNeyLM(BaseLanguageModel):
             place = find_keys(level.keys, history_id * n_outcomes + outcome[known])
             proba[known] *= level.backoff[history_id]
             proba[known[place >= 0]] += level.proba[place[place >= 0]]
-        return proba
+        # Probabilities of an ARPA file are sums of numbers that may be negative.
+        return np.maximum(proba, 0.0)
 
     def _distribution(self, history):
         n_outcomes = len(self.vocabulary_)
@@ -297,4 +298,4 @@ class KneserNeyLM(BaseLanguageModel):
                 begin, end = level.offsets[history_id[row] : history_id[row] + 2]
                 proba[row] *= level.backoff[history_id[row]]
                 proba[row, level.outcome[begin:end]] += level.proba[begin:end]
-        return proba
+        return np.maximum(proba, 0.0)

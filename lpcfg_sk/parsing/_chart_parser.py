@@ -267,7 +267,7 @@ class ChartParser:
         label = trees.label.copy()
         leaves = np.flatnonzero(trees.size == 1)
         label[leaves[tokens]] = np.array(ids, dtype=label.dtype)[tags[tokens]]
-        return trees.replace(label=label, labels=tuple(table))
+        return trees.replace(label=label, labels=tuple(table), check=False)
 
     @cached_property
     def _names(self):
@@ -577,4 +577,5 @@ def assemble(treebank, names, rows, *, binarized):
         words=treebank.tokens,
         tag=np.array([*tags, -1], dtype=np.int32)[treebank.tag],
         binarized=binarized,
+        check=False,
     )

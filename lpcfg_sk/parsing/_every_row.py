@@ -8,18 +8,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lpcfg_sk._parallel import map_chunks
+from lpcfg_sk._parallel import map_chunks, run_apart
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ChartMemoryError, ParseError, ParseFailureWarning
 from lpcfg_sk.parsing._chart_parser import assemble
+from lpcfg_sk.parsing._sentences import LONG
 from lpcfg_sk.treebank import concatenate
 
 #: What may be done about a sentence without a tree.
 ON_FAILURE = ("flat", "raise", "skip")
-
-#: Longer sentences are parsed one by one: what does not fit then costs no other row.
-_LONG = 200
 
 _COLUMNS = ("label", "size", "parent", "start", "stop")
 _NO_PARSE = "no parse under the grammar"
@@ -199,7 +197,8 @@ class _Parsers(NamedTuple):
             failed.extend(rows[without].tolist())
             remarks.update((int(rows[row]), by_row[row]) for row in by_row)
 
-        is_long = lengths[rows] > _LONG
+        # Long ones are parsed one by one: what does not fit then costs no other row.
+        is_long = lengths[rows] > LONG
         together, alone = rows[~is_long], rows[is_long]
         if len(together):
             whole = len(together) == len(treebank)
@@ -211,12 +210,12 @@ class _Parsers(NamedTuple):
 
         def parse_one(row):
             name, n_words = f"row {self.first + row}", int(lengths[row])
-            shown = self.verbose and n_words > _LONG
+            shown = self.verbose and n_words > LONG
             if shown:
                 sys.stderr.write(f"{name}: parsing {n_words} words\n")
             started = time.perf_counter()
             try:
-                result = parse(treebank[row : row + 1], n_jobs=1)
+                result = run_apart(parse, treebank[row : row + 1], n_jobs=1)
             except ChartMemoryError as error:
                 return str(error).replace("row 0", name, 1)
             if shown:
@@ -257,7 +256,7 @@ def _remove_trees(treebank, rows):
     kept[rows] = False
     nodes = np.repeat(kept, counts)
     columns = {name: getattr(treebank, name)[nodes] for name in _COLUMNS}
-    return treebank.replace(**columns, node_offsets=offsets(counts * kept))
+    return treebank.replace(**columns, node_offsets=offsets(counts * kept), check=False)
 
 
 def _without_trees(treebank):

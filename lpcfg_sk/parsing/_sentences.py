@@ -5,11 +5,14 @@ import pandas as pd
 
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._coarse_words import Tokens
-from lpcfg_sk._parallel import cut_by_work, map_chunks
+from lpcfg_sk._parallel import cut_by_work, map_chunks, run_apart
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ChartMemoryError, ParseFailureWarning
 from lpcfg_sk.parsing._charts import ChartModel
 from lpcfg_sk.parsing._pruning import ChartPruner
+
+#: Sentences of more words can take seconds.
+LONG = 200
 
 #: Cubed sentence lengths in one chunk of parallel work.
 _CHUNK_WORK = 200_000
@@ -60,8 +63,15 @@ def map_row_ranges(run, treebank, *, n_jobs=None):
     -------
     list
     """
-    chunks = cut_by_work(treebank.lengths.astype(float) ** 3, _CHUNK_WORK)
-    parts = map_chunks(run, chunks, n_jobs=n_jobs)
+    lengths = treebank.lengths
+
+    def run_chunk(begin, end):
+        if lengths[begin:end].max() > LONG:
+            return run_apart(run, begin, end)
+        return run(begin, end)
+
+    chunks = cut_by_work(lengths.astype(float) ** 3, _CHUNK_WORK)
+    parts = map_chunks(run_chunk, chunks, n_jobs=n_jobs)
     return [result for part in parts for result in part]
 
 

@@ -30,7 +30,7 @@ from lpcfg_sk.language_model import (
 )
 from lpcfg_sk.model_selection import LatentStateSearchCV
 from lpcfg_sk.parsing import Parser
-from lpcfg_sk.persistence._consistency import check_estimator
+from lpcfg_sk.persistence._consistency import check_state
 from lpcfg_sk.persistence._values import make_value, value_state
 from lpcfg_sk.pivot import PivotLPCFG
 from lpcfg_sk.semi_supervised import SelfTrainingParser
@@ -461,7 +461,7 @@ class _Decoder:
             raise ValueError(f"{name} has other attributes in this release")
         made = cls.__new__(cls)
         vars(made).update(state)
-        check_estimator(made)
+        check_state(made)
         return made
 
 

@@ -1,7 +1,7 @@
 """Agreement between the attributes of a fitted estimator.
 
-Compiled loops trust the ids that they are given, so what comes from a file is checked
-before the first of them runs. Each class states what always holds of it:
+Compiled loops trust the ids that they are given, so what comes from a file or a pickle
+is checked before the first of them runs. Each class states what always holds of it:
 
 * learners of L-PCFGs: a model and a plain PCFG over the same symbols, as many states as
   the model has; those of EM one vector of emissions for each lexical rule; those of the
@@ -23,6 +23,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from lpcfg_sk._ragged import find_keys
 from lpcfg_sk.automata import WTA
 from lpcfg_sk.cfg import CFG
 from lpcfg_sk.language_model import (
@@ -34,13 +35,34 @@ from lpcfg_sk.language_model import (
 from lpcfg_sk.lpcfg import LPCFG
 
 
-def check_estimator(estimator):
+def check_state(estimator):
     """Raise ValueError if attributes of an estimator do not belong together.
+
+    Estimators out of files and pickles have been checked. After attributes were set by
+    hand it says early what would be an error or nonsense later.
 
     Parameters
     ----------
     estimator : object
         An estimator, fitted or not, or a part of one.
+
+    Raises
+    ------
+    ValueError
+        If attributes do not fit each other, or parameters are not those of a fit.
+
+    Examples
+    --------
+    >>> from lpcfg_sk import CFG, MarginEMPCFG
+    >>> from lpcfg_sk.persistence import check_state
+    >>> grammar = CFG.from_string("S -> 'a' S | 'b'")
+    >>> model = MarginEMPCFG(grammar).fit([["a", "b"], ["b"], ["a", "a", "b"]])
+    >>> check_state(model)
+    >>> model.theta_ = model.theta_ * 2
+    >>> check_state(model)
+    Traceback (most recent call last):
+    ValueError: the attributes of a MarginEMPCFG do not belong together: expected a
+    probability between 0 and 1 for each rule
     """
     state = vars(estimator)
     for expected, holds in _EXPECTED.items():
@@ -181,7 +203,25 @@ def _levels(model):
             longer.history_keys.max(initial=0) < len(shorter.history_keys) * (n + 1)
             for shorter, longer in pairwise(levels)
         )
+        and all(
+            level.discounts.any()
+            or (_proba(levels[: i + 1], n, *np.divmod(level.keys, n)) >= -1e-6).all()
+            for i, level in enumerate(levels)
+        )
     )
+
+
+def _proba(levels, n, history, outcome):
+    """Probabilities of n-grams over n outcomes, by numbers of histories."""
+    if not levels:
+        return np.full(len(outcome), 1.0 / n)
+    level = levels[-1]
+    # The nearest words of a history are that of the shorter n-gram.
+    shorter = level.history_keys[history] // (n + 1)
+    proba = level.backoff[history] * _proba(levels[:-1], n, shorter, outcome)
+    place = find_keys(level.keys, history * n + outcome)
+    proba[place >= 0] += level.proba[place[place >= 0]]
+    return proba
 
 
 def _keys_end(level, n):
@@ -235,9 +275,14 @@ def _features(state):
     )
 
 
-def _preterminals(state):
-    names = state.get("preterminals_", frozenset())
-    return isinstance(names, frozenset) and all(isinstance(n, str) for n in names)
+def _label_names(state):
+    # Without a limit on rare memories there is no set of them.
+    sets = state.get("preterminals_"), state.get("memories_")
+    return all(
+        isinstance(names, frozenset) and all(isinstance(name, str) for name in names)
+        for names in sets
+        if names is not None
+    )
 
 
 def _binomials(state):
@@ -340,7 +385,7 @@ _EXPECTED = {
     "one row of parameters for each word": _states_of_words,
     "a vocabulary that begins the table of words": _words,
     "a positive count of each feature": _features,
-    "names of pre-terminals": _preterminals,
+    "names of labels": _label_names,
     "one binomial for each rule": _binomials,
     "singular vectors of the features of each nonterminal": _projections,
 }

@@ -242,6 +242,7 @@ class TreeBinarizer(TreebankTransformerMixin, BaseEstimator):
             blocks={},
             block_names={},
             binarized=True,
+            check=False,
         )
 
     def inverse_transform(self, X):
@@ -377,4 +378,5 @@ def unbinarize(treebank):
         blocks={},
         block_names={},
         binarized=False,
+        check=False,
     )

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
+from lpcfg_sk._files import checked_csr
 from lpcfg_sk._kernels._columns import NodeColumns
 from lpcfg_sk._ragged import offsets, ragged_indices
 from lpcfg_sk.treebank._objects import columns_of_objects
@@ -244,6 +245,33 @@ def check_columns(state):
     node_offsets = _check_offsets(state, "node", state["label"])
     if len(_check_offsets(state, "token", state["token"])) != len(node_offsets):
         raise ValueError("node and token offsets disagree on the number of trees")
+    check_ids(state)
+    n_trees, begin = len(node_offsets) - 1, 0
+    while begin < n_trees:
+        last = np.searchsorted(node_offsets, node_offsets[begin] + _PART)
+        end = min(max(begin + 1, int(last)), n_trees)
+        _check_trees(state, begin, end)
+        begin = end
+    for name, block in state["blocks"].items():
+        if block.shape[0] != len(state["label"]):
+            raise ValueError(f"block {name!r} does not have one row per node")
+        if getattr(block, "format", None) == "csr":
+            checked_csr(block.data, block.indices, block.indptr, block.shape)
+
+
+def check_ids(state):
+    """Check that columns have their lengths, and ids stand for a symbol.
+
+    Parameters
+    ----------
+    state : dict
+        Arguments of ``Treebank.from_columns``.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
     for names, shape in (
         (NODE_COLUMNS, state["label"].shape),
         (TOKEN_COLUMNS, state["token"].shape),
@@ -261,17 +289,6 @@ def check_columns(state):
     for table in ("labels", "tokens", "words"):
         if state[table].backoff is not None:
             _check_range(state[table].backoff, 0, len(state[table]), "backoff")
-    n_trees, begin = len(node_offsets) - 1, 0
-    while begin < n_trees:
-        last = np.searchsorted(node_offsets, node_offsets[begin] + _PART)
-        end = min(max(begin + 1, int(last)), n_trees)
-        _check_trees(state, begin, end)
-        begin = end
-    for name, block in state["blocks"].items():
-        if block.shape[0] != len(state["label"]):
-            raise ValueError(f"block {name!r} does not have one row per node")
-        if not isinstance(block, np.ndarray):
-            block.check_format(full_check=True)
 
 
 def _check_offsets(state, kind, column):

@@ -177,7 +177,7 @@ def read_treebank(
             "keep_traces=True keeps them",
             TreebankWarning,
         )
-    return Treebank.from_columns(**state, origins=places.origins())
+    return Treebank.from_columns(**state, origins=places.origins(), check=False)
 
 
 def strip_functions(label):

@@ -15,6 +15,8 @@ from lpcfg_sk.treebank._columns import (
     NODE_COLUMNS,
     OFFSETS,
     TOKEN_COLUMNS,
+    check_columns,
+    check_ids,
     compact_columns,
     joined_columns,
     node_frame,
@@ -101,7 +103,8 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
                 columns = scan_brackets(run, first_item=row)
             else:
                 columns = columns_of_objects(run, kind, row)
-            parts.append(Treebank.from_columns(**columns))
+            # Trees may come out of a pickle.
+            parts.append(Treebank.from_columns(**columns, check=kind == "tree"))
             row += len(run)
         self.__dict__.update(concatenate(parts).__dict__)
 
@@ -126,6 +129,7 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
         block_names=None,
         binarized=False,
         origins=None,
+        check=True,
     ):
         """Make a treebank from columns.
 
@@ -153,10 +157,18 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
             Whether a :class:`TreeBinarizer` made the trees.
         origins : Origins, default=None
             Where the rows were read.
+        check : bool, default=True
+            Whether to check that ids are in range and nodes nest, which compiled code
+            relies on; False is for columns of which that is known.
 
         Returns
         -------
         treebank : Treebank
+
+        Raises
+        ------
+        ValueError
+            If the columns do not describe trees.
         """
         tokens = _table(tokens)
         if start is None:
@@ -180,7 +192,10 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
             "binarized": bool(binarized),
             "origins": origins,
         }
-        return cls._from_state(state)
+        treebank = cls._from_state(state)
+        if check:
+            check_columns(treebank._state())
+        return treebank
 
     @classmethod
     def _from_state(cls, state):
@@ -208,13 +223,15 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
     def __delattr__(self, name):
         raise AttributeError(_IMMUTABLE.format(name, "deleted"))
 
-    def replace(self, **changes):
+    def replace(self, *, check=True, **changes):
         """Return a treebank with some columns, tables or blocks replaced.
 
         Parameters
         ----------
+        check : bool, default=True
+            As in :meth:`from_columns`, as far as changes make it necessary.
         **changes
-            Arguments of :meth:`from_columns`.
+            Further arguments of :meth:`from_columns`.
 
         Returns
         -------
@@ -229,9 +246,13 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
         >>> wider.vectors.shape
         (3, 2)
         """
-        treebank = Treebank.from_columns(**{**self._state(), **changes})
+        treebank = Treebank.from_columns(**{**self._state(), **changes}, check=False)
         if changes.keys() <= set(MAPPINGS):
             treebank.__dict__["_kept"] = self._kept
+        elif check and changes.keys().isdisjoint((*NODE_COLUMNS, *OFFSETS)):
+            check_ids(treebank._state())
+        elif check:
+            check_columns(treebank._state())
         return treebank
 
     def _state(self):
@@ -409,6 +430,7 @@ class Treebank(TreebankFiles, WithOrigins, Sequence):
             node_offsets=np.zeros(len(self) + 1, dtype=np.int64),
             blocks={},
             block_names={},
+            check=False,
         )
 
     def to_frame(self):
@@ -487,7 +509,7 @@ def concatenate(treebanks):
     treebanks = list(treebanks)
     if len(treebanks) == 1:
         return treebanks[0]
-    return Treebank.from_columns(**joined_columns(treebanks))
+    return Treebank.from_columns(**joined_columns(treebanks), check=False)
 
 
 def _restore(state):

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from lpcfg_sk._validation import CheckedStateMixin
 from lpcfg_sk.treebank._sharded import ShardedTreebank
 from lpcfg_sk.treebank._treebank import Treebank
 
@@ -259,7 +260,7 @@ def transforms_shards(transform):
     return wrapper
 
 
-class TreebankInputMixin:
+class TreebankInputMixin(CheckedStateMixin):
     """An estimator whose X are trees."""
 
     def __sklearn_tags__(self):

@@ -90,12 +90,7 @@ def write_treebank(treebank, target, *, format="ptb", encoding="utf-8", escape=F
         else:
             target.writelines(piece.decode() for piece in pieces)
         return
-    path = os.path.realpath(os.path.expanduser(os.fsdecode(target)))
-    if os.path.exists(path) and not os.path.isfile(path):
-        # A device or a pipe must not be replaced; a directory raises here.
-        with open(path, "wb") as file:
-            file.writelines(_encoded(pieces, encoding))
-        return
+    path = os.path.expanduser(os.fsdecode(target))
     with written_in_one_step(path) as file:
         if path.endswith(".gz"):
             # Without a time stamp the same trees give the same bytes.

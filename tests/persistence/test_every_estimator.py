@@ -1,5 +1,6 @@
 import inspect
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +189,7 @@ def _with(nonterminal, **changes):
         ("AggregateMarkovLM", "s_", lambda model: model.s_.astype(int)),
         ("SVTAMinimizer", "wta_", lambda model: models.GRAMMAR),
         ("RareWords", "vocabulary_", lambda model: {"w0": 999_999}),
+        ("TreeBinarizer", "memories_", lambda model: frozenset({1})),
         ("RareWords", "classes_", lambda model: model.classes_[:-1]),
         ("SpectralLPCFG", "m_", lambda model: {**model.m_, "A0": 999}),
         ("SpectralLPCFG", "n_inside_features_", lambda model: 3),
@@ -212,3 +214,5 @@ def test_attributes_that_disagree_are_refused(name, attribute, change, tmp_path)
     with pytest.raises(ValueError, match="do not belong together") as caught:
         load(path)
     assert str(path) in str(caught.value)
+    with pytest.raises(ValueError, match="do not belong together"):
+        pickle.loads(pickle.dumps(model))

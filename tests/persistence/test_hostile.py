@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import stat
 import subprocess
 import sys
@@ -24,10 +25,11 @@ from lpcfg_sk import (
     TreeBinarizer,
     VotingParser,
     load,
+    read_treebank,
     save,
 )
 from lpcfg_sk._files import checked_csr, load_arrays, save_arrays
-from lpcfg_sk.language_model import InterpolatedLM
+from lpcfg_sk.language_model import InterpolatedLM, read_arpa, write_arpa
 from tests.persistence import models
 
 
@@ -111,7 +113,7 @@ def test_a_language_model_has_the_symbols_of_its_mode(tmp_path):
         model.mode = "sentence"
         model.vocabulary_ = model.vocabulary_[:1]
         model._index = {model.vocabulary_[0]: 0}
-        model.r_, model.s_ = model.r_[:3], model.s_[:1]
+        model.r_, model.s_ = model.r_[:3], np.ones_like(model.s_[:1])
         model.unigram_ = np.ones(1)
 
     assert_refused(changed("AggregateMarkovLM", tmp_path / "model", change))
@@ -146,6 +148,22 @@ def test_tables_of_ngrams_hold_probabilities_and_ids(name, place, value, tmp_pat
         setattr(model._levels[1], name, array)
 
     assert_refused(changed("KneserNeyLM", tmp_path / "model", change), "n-grams")
+
+
+def test_probabilities_of_an_arpa_model_are_not_negative(tmp_path):
+    arpa = tmp_path / "model.arpa"
+    write_arpa(models.make("KneserNeyLM"), arpa)
+    model, path = read_arpa(arpa), tmp_path / "model"
+    save(model, path)
+    expected = load(path).score_samples(models.SENTENCES)
+    np.testing.assert_array_equal(expected, model.score_samples(models.SENTENCES))
+    for level in model._levels:
+        before, level.proba = level.proba, np.full_like(level.proba, -1.0)
+        save(model, path)
+        assert_refused(path, "n-grams")
+        # Zero, and not nan, where it was done by hand.
+        assert not np.isnan(model.score_samples(models.SENTENCES)).any()
+        level.proba = before
 
 
 @pytest.mark.parametrize("position", [10**8, -1, 625, 1.5])
@@ -309,6 +327,43 @@ def test_a_pickled_grammar_is_checked_like_one_of_a_file():
             restore(*parts[:2], tuple(damaged), parts[3])
 
 
+def test_pickled_automata_and_rules_are_checked_like_those_of_a_file():
+    wta, rules = models.make("WTA"), models.RULES
+    for value in (wta, rules):
+        again = pickle.loads(pickle.dumps(value))
+        assert again == value or np.array_equal(again.alpha, value.alpha)
+    for name in "ijk":
+        damaged = models.make("WTA")
+        tensor = damaged.tensors[0]
+        vars(tensor)[name] = getattr(tensor, name) + wta.n_states
+        with pytest.raises(ValueError, match="integers from 0"):
+            pickle.loads(pickle.dumps(damaged))
+    damaged = CFG.from_string("S -> 'a' | A\nA -> 'b'")
+    damaged.rules = damaged.rules[:2]
+    with pytest.raises(ValueError, match="'A' in rule S -> A has no rules"):
+        pickle.loads(pickle.dumps(damaged))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        ("PCFG", {"prune": np.inf}),
+        ("PCFG", {"prune": -1.0}),
+        ("PCFG", {"max_memory": np.nan}),
+        ("AggregateMarkovLM", {"unigram_weight": np.nan}),
+    ],
+)
+def test_parameters_set_after_a_fit_are_those_of_a_fit(name, parameter):
+    # Without a check a threshold of infinity took forever, and nan gave nan.
+    model = models.make(name)
+    X = models.SENTENCES if name.endswith("LM") else models.TEST
+    use = model.score_samples if name.endswith("LM") else model.predict
+    use(X)
+    model.set_params(**parameter)
+    with pytest.raises(ValueError, match=next(iter(parameter))):
+        use(X)
+
+
 @pytest.mark.parametrize("m", [-1, 10**6])
 def test_states_that_singular_vectors_do_not_have_are_refused(m):
     model = models.make("SpectralLPCFG")
@@ -358,14 +413,18 @@ def test_a_link_stays_a_link(tmp_path):
     assert os.listdir(tmp_path / "folder") == ["model"]
 
 
-@pytest.mark.parametrize("kind", ["estimator", "LPCFG", "treebank"])
-def test_devices_and_pipes_are_written_to(kind, tmp_path):
-    def write(path):
-        if kind == "estimator":
-            save(TreeBinarizer(), path)
-        else:
-            (models.GRAMMAR if kind == "LPCFG" else models.TEST).save(path)
+_WRITERS = {
+    "estimator": (lambda path: save(TreeBinarizer(), path), load),
+    "LPCFG": (models.GRAMMAR.save, LPCFG.load),
+    "treebank": (models.TEST.save, Treebank.open),
+    "text": (models.TEST.write, read_treebank),
+    "arpa": (lambda path: write_arpa(models.make("KneserNeyLM"), path), read_arpa),
+}
 
+
+@pytest.mark.parametrize("kind", _WRITERS)
+def test_devices_and_pipes_are_written_to(kind, tmp_path):
+    write, read = _WRITERS[kind]
     link = tmp_path / "null"
     link.symlink_to(os.devnull)
     write(link)
@@ -377,11 +436,20 @@ def test_devices_and_pipes_are_written_to(kind, tmp_path):
     write(pipe)
     reader.join()
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    read = {"estimator": load, "LPCFG": LPCFG.load, "treebank": Treebank.open}
-    assert read[kind](copy) is not None
+    assert read(copy) is not None
 
 
-def test_train_does_not_write_over_its_trees(tmp_path):
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="needs /dev/stdout")
+def test_a_pipe_without_a_name_is_written_to(tmp_path):
+    code = (
+        "from lpcfg_sk import TreeBinarizer, save\nsave(TreeBinarizer(), '/dev/stdout')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    (tmp_path / "model").write_bytes(done.stdout)
+    assert isinstance(load(tmp_path / "model"), TreeBinarizer)
+
+
+def test_train_does_not_write_over_its_trees(tmp_path, capsys):
     from lpcfg_sk._cli import main
 
     folder = tmp_path / "trees"
@@ -397,16 +465,30 @@ def test_train_does_not_write_over_its_trees(tmp_path):
     ):
         assert main(["train", str(treebank), "-o", str(output)]) == 1
         assert path.read_text() == "(S (NP a) (VP b))\n"
+    # Nor any other command over anything that it reads.
+    other = tmp_path / "other"
+    other.write_text("a b\na b\n")
+    for command in (
+        ["train", str(path), "--raw", str(other)],
+        ["lm", "train", str(other)],
+        ["minimize", str(other)],
+        ["report", str(other), str(path)],
+    ):
+        assert main([*command, "-o", str(other)]) == 1
+        assert "is read by this command" in capsys.readouterr().err
+        assert other.read_text() == "a b\na b\n"
 
 
 def test_closed_streams_of_the_command_line_are_no_crash(tmp_path):
-    code = "import sys; from lpcfg_sk._cli import main; sys.exit(main(['train', 'no']))"
-    closed = subprocess.run(
-        [sys.executable, "-c", code],
-        preexec_fn=lambda: [os.close(number) for number in (0, 1, 2)],
-        check=False,
-    )
-    assert closed.returncode == 2
+    trees = tmp_path / "trees"
+    models.TEST.write(trees)
+    for arguments, status in ((["train", "no"], 2), (["convert", str(trees)], 0)):
+        closed = subprocess.run(
+            [sys.executable, "-m", "lpcfg_sk", *arguments],
+            preexec_fn=lambda: [os.close(number) for number in (0, 1, 2)],
+            check=False,
+        )
+        assert closed.returncode == status
 
 
 @pytest.mark.parametrize("name", ["r_", "s_", "pi_", "unigram_"])

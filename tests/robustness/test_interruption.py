@@ -3,18 +3,23 @@
 import inspect
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 
 import joblib
+import numpy as np
 import pytest
+from numba.core import types
+from numba.core.registry import CPUDispatcher
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from lpcfg_sk import save
+from lpcfg_sk._interrupts import in_background
 from tests.conftest import ROOT
 from tests.persistence import models
 
@@ -207,6 +212,10 @@ except BaseException as error:
 """
 
 
+# A process that is the first to use a kernel says so on standard error.
+_QUIET = {**os.environ, "LPCFG_SK_COMPILE_MESSAGES": "0"}
+
+
 def _interrupt(program, delay, arguments=(), **options):
     """Send Ctrl-C to a process some seconds after it says that it is ready."""
     process = subprocess.Popen(
@@ -215,6 +224,7 @@ def _interrupt(program, delay, arguments=(), **options):
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
+        env=_QUIET,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         **options,
     )
@@ -223,6 +233,120 @@ def _interrupt(program, delay, arguments=(), **options):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     return process.returncode, out, err
+
+
+# Ctrl-C again and again in one process, at moments that the seed chooses.
+_MANY = """
+import os, random, signal, sys, threading, time, warnings
+signal.signal(signal.SIGINT, signal.default_int_handler)
+warnings.simplefilter("ignore")
+from lpcfg_sk import TreeBinarizer, Treebank
+from lpcfg_sk.datasets import load_toy, make_lpcfg
+X, grammar = load_toy(30), make_lpcfg(2, 3, 12, m=2, random_state=0)
+binarizer = TreeBinarizer().fit(X)
+def work():
+    binarizer.inverse_transform(binarizer.transform(X))
+    grammar.log_prob(grammar.sample(5, 0))
+    Treebank(["(S (A a) (B b))"])
+work()
+random.seed(int(sys.argv[1]))
+end, n = time.monotonic() + float(sys.argv[2]), 0
+while time.monotonic() < end:
+    done = threading.Event()
+    def interrupt():
+        time.sleep(random.uniform(0.001, 0.01))
+        os.kill(os.getpid(), signal.SIGINT)
+        done.set()
+    try:
+        threading.Thread(target=interrupt).start()
+        while not done.is_set():
+            work()
+        # Between the signal and the end of a loop there is a moment.
+        time.sleep(0.1)
+    except KeyboardInterrupt:
+        n += 1
+    done.wait()
+print(n > 20)
+"""
+
+
+@pytest.mark.slow_without_jit
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("seconds", [2.0, pytest.param(60.0, marks=pytest.mark.slow)])
+def test_many_interruptions_are_keyboard_interrupts(seconds, seed):
+    command = [sys.executable, "-c", _MANY, str(seed), str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=_QUIET)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+_LONG_SENTENCE = """
+import signal, time, warnings
+signal.signal(signal.SIGINT, signal.default_int_handler)
+warnings.simplefilter("ignore")
+from lpcfg_sk import PCFG, make_parser
+from lpcfg_sk.datasets import load_toy
+X = load_toy(60)
+words = [word for tree in X for word in tree.words()] * 2
+parser = make_parser(PCFG(prune=None, max_memory=2**40)).fit(X)
+short = parser.predict([words[:20]])
+print("ready", flush=True)
+start = time.monotonic()
+try:
+    parser.{method}([words[:500]])
+except KeyboardInterrupt:
+    print(time.monotonic() - start < 10, parser.predict([words[:20]]) == short)
+"""
+
+
+@pytest.mark.slow_without_jit
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("method", ["predict", "sentence_log_prob"])
+def test_ctrl_c_does_not_wait_for_a_long_sentence(method):
+    # To the end it takes minutes.
+    program = _LONG_SENTENCE.replace("{method}", method)
+    assert _interrupt(["-c", program], 1.0) == (0, "True True\n", "")
+
+
+def test_what_fails_in_the_background_fails_here():
+    with pytest.raises(ZeroDivisionError):
+        in_background(lambda: 1 / 0)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        in_background(lambda: np.full(1, 1e300) * 1e300)
+
+
+def _holds_arrays(numba_type):
+    if isinstance(numba_type, types.BaseTuple):
+        return any(map(_holds_arrays, numba_type))
+    return isinstance(numba_type, types.Array)
+
+
+@pytest.mark.slow_without_jit
+@pytest.mark.filterwarnings("ignore")
+def test_kernels_that_return_arrays_hold_ctrl_c_back():
+    for name in ("VotingParser", "SpectralLPCFG", "MarginEMPCFG", "SVTAMinimizer"):
+        models.answers(name, models.make(name))
+    sources = [
+        path.read_text()
+        for path in (ROOT / "lpcfg_sk").rglob("*.py")
+        if path.parent.name != "_kernels"
+    ]
+    called = set(re.findall(r"\w+", " ".join(sources)))
+    kernels = [
+        kernel
+        for name, module in sys.modules.items()
+        if name.startswith("lpcfg_sk._kernels.")
+        for kernel in vars(module).values()
+        if isinstance(kernel, CPUDispatcher) and kernel.__name__ in called
+    ]
+    returning = {
+        kernel
+        for kernel in kernels
+        if any(
+            _holds_arrays(o.signature.return_type) for o in kernel.overloads.values()
+        )
+    }
+    assert len(returning) > 10 or os.environ.get("NUMBA_DISABLE_JIT") == "1"
+    assert {k.__name__ for k in returning if type(k) is CPUDispatcher} == set()
 
 
 def _moments(n):

@@ -80,6 +80,7 @@ def test_what_is_new_or_of_others_stays(tmp_path):
 _FULL = """
 import resource, sys
 from lpcfg_sk import ShardedTreebank, SpectralLPCFG, make_parser, save, load
+from lpcfg_sk.language_model import write_arpa
 from tests.persistence import models
 task, folder = sys.argv[1:]
 model, trees = models.make("Pipeline"), models.TRAIN
@@ -87,6 +88,7 @@ small = models.make("TreeBinarizer")
 for i in range(4):
     trees[7 * i : 7 * i + 7].save(f"{folder}/shards/{i}.tb")
 learner = make_parser(SpectralLPCFG(1))
+language_model = models.make("KneserNeyLM")
 resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
 try:
     if task == "model":
@@ -95,6 +97,8 @@ try:
         trees.save(f"{folder}/model")
     elif task == "text":
         trees.write(f"{folder}/model")
+    elif task == "arpa":
+        write_arpa(language_model, f"{folder}/model")
     else:
         learner.fit(ShardedTreebank(f"{folder}/shards"))
 except OSError as error:
@@ -102,7 +106,7 @@ except OSError as error:
 """
 
 
-@pytest.mark.parametrize("task", ["model", "treebank", "text", "shards"])
+@pytest.mark.parametrize("task", ["model", "treebank", "text", "arpa", "shards"])
 def test_a_full_disk_is_one_clear_error(task, tmp_path, monkeypatch):
     temporary = tmp_path / "tmp"
     for folder in (temporary, tmp_path / "shards"):

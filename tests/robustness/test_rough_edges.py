@@ -58,7 +58,9 @@ def test_a_signature_that_is_no_string_is_named(answer):
 
 @pytest.mark.slow_without_jit
 @pytest.mark.filterwarnings("ignore")
-def test_a_pool_of_plain_processes_gives_the_same_bytes():
+def test_a_pool_of_plain_processes_gives_the_same_bytes(monkeypatch):
+    monkeypatch.setattr("lpcfg_sk.em._expectation.CHUNK_WORK", 50)
+    monkeypatch.setattr("lpcfg_sk.em._expectation._NODES_PER_RULE", 1)
     X = models.prepared(models.TRAIN)
     model = EMLPCFG(2, max_iter=2, tol=None, random_state=0)
     expected = model.fit(X).grammar_.arrays

@@ -6,6 +6,7 @@ kinds of tensors, and treebanks with blocks of features.
 """
 
 import os
+import tempfile
 import warnings
 
 import numpy as np
@@ -37,7 +38,7 @@ from lpcfg_sk import (
     save,
 )
 from lpcfg_sk.datasets import load_toy
-from lpcfg_sk.language_model import InterpolatedLM
+from lpcfg_sk.language_model import InterpolatedLM, read_arpa, write_arpa
 from lpcfg_sk.metrics import parseval
 from lpcfg_sk.treebank import concatenate
 from tests.persistence import models
@@ -69,6 +70,12 @@ _CP = tuple(np.full((3, 2), 0.2) + np.eye(3, 2) * x for x in (0.1, 0.2, 0.3))
 _DENSE = np.linspace(0.0, 0.1, 27).reshape(3, 3, 3)
 
 
+def _of_arpa():
+    with tempfile.TemporaryDirectory() as folder:
+        write_arpa(models.make("KneserNeyLM"), f"{folder}/model.arpa")
+        return read_arpa(f"{folder}/model.arpa")
+
+
 def _blocks():
     words = RareWords(min_count=2).fit(TRAIN)
     X = words.transform(TreeBinarizer().fit_transform(SHORT))
@@ -78,6 +85,11 @@ def _blocks():
 MAKERS = {
     **{name: lambda name=name: models.make(name) for name in models.MAKERS},
     "toy PCFG": lambda: make_parser(PCFG(), min_count=2).fit(TRAIN),
+    "toy memories": lambda: make_parser(
+        EMLPCFG(2, max_iter=2, tol=None, random_state=0),
+        horizontal=1,
+        memory_min_count=3,
+    ).fit(TRAIN),
     "toy full charts": lambda: make_parser(PCFG(prune=None)).fit(TRAIN[:20]),
     "toy EM": lambda: make_parser(_em(), min_count=2).fit(TRAIN),
     "toy spectral": lambda: make_parser(
@@ -105,8 +117,9 @@ MAKERS = {
         TreeBinarizer().fit_transform(TRAIN[:10])
     ),
     "Markov of sentences": lambda: AggregateMarkovLM(
-        2, mode="sentence", max_iter=3, random_state=0
+        2, mode="sentence", init="pivot", max_iter=3, random_state=0
     ).fit(models.SENTENCES),
+    "Kneser-Ney of ARPA": _of_arpa,
     "Kneser-Ney bigrams": lambda: KneserNeyLM(order=2, mode="sentence").fit(
         models.SENTENCES
     ),

@@ -1,6 +1,7 @@
 """Files of treebanks that another program made, or replaces while they are read."""
 
 import json
+import pickle
 import threading
 import zlib
 
@@ -33,8 +34,24 @@ def assert_refused(path, match):
 @pytest.mark.parametrize("labels", [(), TREES.labels.strings])
 def test_inner_nodes_without_a_label_are_refused(labels, tmp_path):
     path = tmp_path / "trees"
-    TREES.replace(label=np.full(TREES.n_nodes, -1), labels=labels).save(path)
+    changes = {"label": np.full(TREES.n_nodes, -1), "labels": labels}
+    TREES.replace(**changes, check=False).save(path)
     assert_refused(path, "has no label")
+    with pytest.raises(ValueError, match="has no label"):
+        TREES.replace(**changes)
+
+
+@pytest.mark.parametrize("name", ["label", "size", "parent", "start", "token", "word"])
+def test_columns_that_are_no_trees_make_no_treebank(name):
+    column = np.full_like(getattr(TREES, name), 2**20)
+    damaged = TREES.replace(**{name: column}, check=False)
+    for make in (
+        lambda: TREES.replace(**{name: column}),
+        lambda: Treebank.from_columns(**damaged._state()),
+        lambda: pickle.loads(pickle.dumps(damaged)),
+    ):
+        with pytest.raises((ValueError, IndexError)):
+            make()
 
 
 def _with_block(**parts):

@@ -305,7 +305,7 @@ def test_blocks_are_checked():
     treebank = Treebank(["(S (A a) (B b))"])
     block = scipy.sparse.csr_matrix(np.eye(3))
     block.indices = np.array([0, 1, 9], dtype=np.int32)
-    with pytest.raises(ValueError, match=r"indices|index values"):
+    with pytest.raises(ValueError, match="column of a sparse matrix"):
         check_columns({**vars(treebank), "blocks": {"inside": block}})
     with pytest.raises(ValueError, match="one row per node"):
         check_columns({**vars(treebank), "blocks": {"vectors": np.zeros((2, 1))}})
