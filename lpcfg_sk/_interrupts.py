@@ -115,7 +115,11 @@ def in_background(function):
             outcome.append((None, error))
 
     thread = threading.Thread(target=call, daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        # The system has no room for another thread.
+        return function()
     while thread.is_alive():
         thread.join(_WAIT)
         _release(signal.default_int_handler)
