@@ -5,7 +5,7 @@ import contextvars
 import signal
 import threading
 
-#: Seconds after which Ctrl-C is looked for.
+#: Seconds between two looks for a Ctrl-C.
 _WAIT = 0.1
 
 #: Arguments of the Ctrl-C that `held_back` keeps for later.
@@ -91,7 +91,7 @@ def in_background(function):
     Parameters
     ----------
     function : callable
-        Called without arguments; where this is not the main thread, here.
+        Called without arguments, in this thread where it is not the main one.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def in_background(function):
             raise error
         return result
     finally:
-        # Its traceback and this frame would keep each other, and large arrays.
+        # Else its traceback and this frame keep each other alive, with large arrays.
         del error
 
 
@@ -138,7 +138,7 @@ def _hold(*arguments):
 
 
 def _release(handler):
-    """Have a handler answer to what was held back."""
+    """Pass the Ctrl-C that was held back to a handler."""
     if _held:
         arguments = _held[0]
         _held.clear()

@@ -172,7 +172,7 @@ def _ready_lines(file, size):
 
 
 def _open_bytes(name):
-    """Open a file or stdin, which is uncompressed where it is compressed."""
+    """Open a file or stdin, and uncompress what is compressed."""
     if name == "-":
         file = _stdin()
         if hasattr(file, "peek") and file.peek(2).startswith(_GZIP_MAGIC):
@@ -185,7 +185,7 @@ def _open_bytes(name):
     file.seek(0)
     if head != _GZIP_MAGIC:
         return file
-    # By its name: a compressed file does not close the file below it.
+    # Opened by name, because a GzipFile does not close the file that it is given.
     file.close()
     return gzip.open(name)
 

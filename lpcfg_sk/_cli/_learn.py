@@ -62,7 +62,7 @@ def demo(arguments):
         f"five learners on {len(training)} trees: {duration}, and a minute more where "
         "kernels have to be compiled"
     )
-    # A run on a few trees compiles the kernels, so that the times below are of work.
+    # A run on a few trees compiles the kernels, which the times below leave out.
     compare(parsers, training[:300], test=training[-10:])
     table = compare(parsers, training, test=test, verbose=1)
     if not arguments.json:

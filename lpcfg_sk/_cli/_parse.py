@@ -135,7 +135,7 @@ def _tokens(line, arguments):
 
 
 class _Answers:
-    """Writes the answer to each line, and counts the lines that have no true one."""
+    """Writes the answer to each line, and counts the lines that could not be parsed."""
 
     def __init__(self, parser, arguments):
         self.parser = parser
@@ -145,7 +145,7 @@ class _Answers:
         self.report = RowReport(0, {})
 
     def answer(self, batch):
-        """Answer lines, as many as there are: none takes the others with it."""
+        """Answer each line; a line that fails does not affect the others."""
         limit = self.arguments.max_length or math.inf
         wanted = [
             (number, row)
@@ -167,7 +167,7 @@ class _Answers:
                 emit(self._flat(row))
 
     def finish(self):
-        """Say how many lines had no true answer."""
+        """Say how many lines could not be parsed."""
         self.report.warn("line")
         if self.too_long:
             say(

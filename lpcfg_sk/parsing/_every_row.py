@@ -152,7 +152,7 @@ class _Parsers(NamedTuple):
     first: int
 
     def run(self, treebank, notes):
-        """Return the trees of all rows; say in `notes` what became of some."""
+        """Return the trees of all rows; `notes` gets the status of unusual rows."""
         waiting = np.flatnonzero(treebank.lengths)
         empty = np.flatnonzero(treebank.lengths == 0)
         pieces, reason = [], {}
@@ -197,7 +197,8 @@ class _Parsers(NamedTuple):
             failed.extend(rows[without].tolist())
             remarks.update((int(rows[row]), by_row[row]) for row in by_row)
 
-        # Long ones are parsed one by one: what does not fit then costs no other row.
+        # Long sentences are parsed one by one: one that does not fit memory must not
+        # stop the others.
         is_long = lengths[rows] > LONG
         together, alone = rows[~is_long], rows[is_long]
         if len(together):

@@ -54,7 +54,7 @@ def map_row_ranges(run, treebank, *, n_jobs=None):
     Parameters
     ----------
     run : callable
-        Called with the first row and the one behind the last; returns one result per
+        Called with the first row and the one after the last; returns one result per
         row.
     treebank, n_jobs
         As in :func:`map_sentences`.
@@ -93,13 +93,13 @@ class SentenceCharts:
         The same grammar in double precision, for sentences that `model` in single
         precision cannot hold.
     tag_backoff : TagBackoff, default=None
-        What given tags leave open; None where they are followed to the letter, as
-        without `open_class`.
+        Which labels a word with a given tag may take; None where given tags are
+        followed to the letter, as without `open_class`.
     precise : bool, default=False
         Whether probabilities and marginals themselves are wanted, and not only trees:
         the threshold of the pruner is then lowered by the factor 5e-9. A sentence
-        whose chart takes too much memory so has that of the threshold itself, with a
-        warning.
+        whose chart then takes too much memory is computed with the threshold itself,
+        with a warning.
     strict_tags : bool, default=False
         Whether labels of other tags are only open to a sentence that has no tree
         without them.

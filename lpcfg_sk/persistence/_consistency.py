@@ -10,8 +10,8 @@ is checked before the first of them runs. Each class states what always holds of
 * transformers: names that are strings, and a positive count of each feature;
 * language models: a vocabulary with the symbols of its mode, one row of probabilities
   per word, or tables of n-grams whose keys rise;
-* all estimators: attributes of the classes that their names say, and, once they are
-  fitted, parameters that ``fit`` would accept.
+* all estimators: models of the expected class, and, once they are fitted, parameters
+  that ``fit`` would accept.
 
 The models themselves (`LPCFG`, `CFG`, `WTA`, symbol tables) are checked by their
 constructors.
@@ -246,7 +246,7 @@ def _is_table(level):
 
 
 def _are_shares(level, n_keys, n_histories):
-    """Whether n-grams and histories have probabilities, as the smoothing has them."""
+    """Whether n-grams and histories have the probabilities that the smoothing needs."""
     proba, backoff = level.proba, level.backoff
     if level.discounts.any():
         return _is_distribution(proba, (n_keys,)) and _is_distribution(
@@ -376,7 +376,7 @@ def _is_floats(array, shape):
 
 
 _EXPECTED = {
-    "models of the classes that their names say": _kinds,
+    "models of the expected classes": _kinds,
     "the same symbols in the model and the coarse model": _symbols,
     "a probability between 0 and 1 for each rule": _probabilities,
     "as many states as the model has": _numbers_of_states,
