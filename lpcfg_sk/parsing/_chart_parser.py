@@ -464,11 +464,19 @@ class ChartParser:
         -------
         parses : list of list of (Tree, float)
             Trees of each sentence with their scores, the best first; none for a
-            sentence without a parse.
+            sentence without a parse. Where pruning left fewer than `k`, they are those
+            of a chart with a far lower threshold.
         """
         charts = self.charts(treebank, strict_tags=True, lenient=lenient)
+        deeper = charts.deeper()
 
         def parses(row):
+            scores, trees = best_of(charts, row)
+            if 0 < len(scores) < k and self.prune:
+                scores, trees = best_of(deeper, row)
+            return scores, trees
+
+        def best_of(charts, row):
             chart = charts.chart(row)
             if chart is None or not chart.usable:
                 return [], []

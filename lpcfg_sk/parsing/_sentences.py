@@ -1,5 +1,7 @@
 """Charts of all sentences of a treebank, their probabilities and marginals."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 
@@ -176,6 +178,15 @@ class SentenceCharts:
             return False
         self._shares[1, own] = _OPEN_CLASS_SHARE
         return True
+
+    def deeper(self):
+        """Return charts of the same sentences with a threshold far below `prune`.
+
+        A sentence whose chart then takes too much memory has that of `prune`.
+        """
+        charts = copy.copy(self)
+        charts.precise, charts._imprecise = True, {}
+        return charts
 
     def pruned(self, row):
         """Return the pruned chart of a row."""

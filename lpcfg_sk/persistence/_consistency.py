@@ -58,7 +58,7 @@ def check_state(estimator):
     >>> grammar = CFG.from_string("S -> 'a' S | 'b'")
     >>> model = MarginEMPCFG(grammar).fit([["a", "b"], ["b"], ["a", "a", "b"]])
     >>> check_state(model)
-    >>> model.theta_ = model.theta_ * 2
+    >>> model.theta_ = model.theta_ * 3
     >>> check_state(model)
     Traceback (most recent call last):
     ValueError: the attributes of a MarginEMPCFG do not belong together: expected a

@@ -191,7 +191,7 @@ def test_ensembles_are_learners(folder, capsys, monkeypatch, tmp_path):
     train = ("train", folder / "all.ptb", "-o", model, "--learner", "fast")
     status, out, err = run(capsys, *train)
     assert status == 0, err
-    assert "8 grammars" in out
+    assert "4 grammars" in out
     _, out, _ = parse(monkeypatch, capsys, SENTENCE, model)
     assert Tree.from_string(out).words() == SENTENCE.split()
     status, _, err = run(capsys, "select", folder / "all.ptb", "--learner", "fast")

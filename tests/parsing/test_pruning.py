@@ -94,6 +94,17 @@ def test_log_probs_and_marginals_of_wsj_are_right_at_the_default(
     )
 
 
+def test_pruning_leaves_as_many_trees_as_are_asked_for():
+    trees = load_toy(200)
+    parser = make_parser(PCFG(prune=0.05)).fit(trees)
+    pruned = parser.parse_kbest(trees[:3], 5)
+    parser.set_params(learner__prune=None)
+    assert [len(parses) for parses in pruned] == [5, 5, 5]
+    for parses, exact in zip(pruned, parser.parse_kbest(trees[:3], 5), strict=True):
+        scores, expected = ([score for _, score in x] for x in (parses, exact))
+        np.testing.assert_allclose(scores, expected, rtol=SUM)
+
+
 def test_a_chart_that_is_too_large_to_be_precise_is_computed_as_prune_says():
     grammar = LPCFG.from_parameters(
         {("S", "S", "S"): [[[0.5]]]}, {("S", "x"): [0.5]}, {"S": [1.0]}
