@@ -20,7 +20,7 @@ from lpcfg_sk import RareWords, TreeBinarizer, read_treebank
 from lpcfg_sk._parallel import Spool
 from lpcfg_sk.datasets import make_lpcfg
 from lpcfg_sk.em._expectation import ExpectedCounts
-from lpcfg_sk.em._start import n_supported_states, perturbed
+from lpcfg_sk.em._run import n_supported_states, perturbed
 from lpcfg_sk.em._training_trees import TrainingTrees
 from lpcfg_sk.lpcfg import Layout, maximize
 

@@ -149,6 +149,14 @@ def test_code_of_the_guide_for_contributors_runs():
     assert 0.3 < uniform.fit(trees[:200]).score(trees[200:]) < 0.95
 
 
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem
+)
+def test_benchmarks_find_what_they_import(path, monkeypatch):
+    monkeypatch.syspath_prepend(path.parent)
+    runpy.run_path(str(path), run_name="imported")
+
+
 def test_the_api_page_names_everything():
     page = (ROOT / "docs" / "api.rst").read_text("utf-8").split()
     for sub in lpcfg_sk._SUBPACKAGES:
