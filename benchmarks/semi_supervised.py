@@ -141,7 +141,7 @@ def plot(table, path):
             rows["raw sentences"], rows["F1"], error, marker="o", capsize=3, label=name
         )
     ax.set(xlabel="raw sentences", ylabel="F1")
-    ax.legend()
+    figure.legend(loc="outside upper center", ncols=len(ax.containers))
     figure.savefig(path)
 
 
