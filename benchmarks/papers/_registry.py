@@ -66,64 +66,91 @@ class Replication(NamedTuple):
     draw: Callable
 
 
-def replicates(id, title, *, claim, holds, draw=None):
+def replicates(id, title, *, claim, holds, draw):
     """Register a function as the replication of something in a paper."""
 
     def register(run):
-        draws = draw_rows if draw is None else draw
-        REPLICATIONS[id] = Replication(id, title, run, claim, holds, draws)
+        REPLICATIONS[id] = Replication(id, title, run, claim, holds, draw)
         return run
 
     return register
 
 
-def draw_rows(table, figure):
-    """Draw a dot per row, and a cross where the paper has a number."""
-    ax, rows = figure.subplots(), np.arange(len(table))
-    ax.plot(table["ours"], rows, "o", label="ours")
-    if pd.api.types.is_numeric_dtype(table["paper"]) and table["paper"].any():
-        ax.plot(table["paper"], rows, "x", label="paper")
-        ax.legend()
-    names = [c for c in table if c not in ("paper", "ours", "differs")]
-    # What is the same in all rows does not tell them apart.
-    names = [c for c in names if table[c].nunique() > 1]
-    if names and len(rows) <= 20:
-        texts = table[names].map(lambda v: f"{v:.4g}" if isinstance(v, float) else v)
-        labels = [", ".join(map(str, row)) for row in texts.to_numpy()]
-        ax.set_yticks(rows, labels=labels, fontsize="small")
-    ax.invert_yaxis()
+def draw_rows_of(xlabel, **axes):
+    """Make a function that draws a dot per row, and a cross for the paper's number.
+
+    Parameters
+    ----------
+    xlabel : str
+        What the numbers are.
+    **axes
+        Properties of the axes. With ``xscale="log"``, a zero of ours is drawn at the
+        rounding error of one.
+    """
+
+    def draw(table, figure):
+        ax, rows, ours = figure.subplots(), np.arange(len(table)), table["ours"]
+        if axes.get("xscale") == "log":
+            ours = ours.clip(lower=np.finfo(float).eps)
+        ax.plot(ours, rows, "o", label="ours")
+        if pd.api.types.is_numeric_dtype(table["paper"]) and table["paper"].any():
+            ax.plot(table["paper"], rows, "x", color="black", label="paper")
+            ax.legend()
+        names = [c for c in table if c not in ("paper", "ours", "differs")]
+        # What is the same in all rows does not tell them apart.
+        names = [c for c in names if table[c].nunique() > 1]
+        if names and len(rows) <= 20:
+            texts = table[names].map(
+                lambda v: f"{v:.4g}" if isinstance(v, float) else v
+            )
+            labels = [", ".join(map(str, row)) for row in texts.to_numpy()]
+            ax.set_yticks(rows, labels=labels, fontsize="small")
+        ax.set(xlabel=xlabel, ylim=(len(rows) - 0.5, -0.5), **axes)
+
+    return draw
 
 
-def curves(x, *columns, by=None, label="{}", **axes):
-    """Make a function that draws columns against `x`, one line per group.
+def curves(x, *columns, by=None, label="{}", names=None, **axes):
+    """Make a function that draws columns against `x`, one colour per group.
 
     Parameters
     ----------
     x : str
         Column of the horizontal axis; numbers of states ``"m"`` have one of their own.
     *columns : str
-        Columns to draw; "ours" where there are none.
+        Columns to draw, the first one solid and the second one dotted; "ours" where
+        there are none.
     by : str or list of str, default=None
         Columns whose values make the groups.
     label : str, default="{}"
         What the legend says of a group, after the column where there are several.
+    names : dict of str to str, default=None
+        What the legend says of columns in place of their names.
     **axes
         Properties of the axes, such as ``yscale="log"``.
     """
 
     def draw(table, figure):
         ax = figure.subplots()
-        for value, rows in [(None, table)] if by is None else table.groupby(by):
+        groups = [(None, table)] if by is None else table.groupby(by)
+        for group, (value, rows) in enumerate(groups):
             values = value if isinstance(value, tuple) else (value,)
-            for column in columns or ("ours",):
-                names = [column] if by is None or len(columns) > 1 else []
-                names += [] if by is None else [label.format(*values)]
-                ax.plot(rows[x], rows[column], marker=".", label=", ".join(names))
+            for place, column in enumerate(columns or ("ours",)):
+                texts = [] if by is not None and len(columns) < 2 else [column]
+                texts = [(names or {}).get(text, text) for text in texts]
+                texts += [] if by is None else [label.format(*values)]
+                color = f"C{place if by is None else group}"
+                style = {"linestyle": "-:"[place], "color": color, "marker": "."}
+                ax.plot(rows[x], rows[column], label=", ".join(texts), **style)
         if x == "m":
             label_states(ax, table["m"])
         else:
             ax.set_xlabel(x)
         ax.set(**axes)
+        if axes.get("yscale") == "log" and np.ptp(np.log10(ax.get_ylim())) < 1.5:
+            # Too few powers of ten to read the axis by.
+            ax.yaxis.set_minor_formatter("{x:.3g}")
+            ax.yaxis.set_major_formatter("{x:.3g}")
         if len(ax.lines) > 1:
             ax.legend()
 

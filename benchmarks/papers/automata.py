@@ -26,7 +26,7 @@ from lpcfg_sk.bounds import (
 from lpcfg_sk.exceptions import NotStronglyConvergentError
 from lpcfg_sk.metrics import TreePerplexity, tree_perplexity
 from lpcfg_sk.treebank import SymbolTable, decode_label
-from papers._registry import curves, progress, replicates
+from papers._registry import curves, draw_rows_of, progress, replicates
 
 MAX_LENGTH = 40
 
@@ -280,6 +280,7 @@ def singular_values(setting):
     "Section 5: the largest γ for which f_γ still has a Hankel SVD",
     claim="γ is above 1",
     holds=lambda table: (table["ours"] > 1).all(),
+    draw=draw_rows_of("γ"),
 )
 def gamma(setting):
     """The paper used 2.4 for NEGRA."""
@@ -317,6 +318,7 @@ def bracketings(words):
     "Theorem 2: the values of trees on a basis determine the automaton",
     claim="all trees have the same values, up to 1e-9 of the largest",
     holds=lambda table: (table["ours"] <= 1e-9).all(),
+    draw=draw_rows_of("largest error", xscale="log"),
 )
 def theorem2(setting):
     """Random automata, and those of the blocks over trees and contexts of two words."""
@@ -348,7 +350,15 @@ def theorem2(setting):
     "Theorem 7: errors of single trees after truncation are below the bound",
     claim="no tree is further off than the bound says",
     holds=lambda table: (table["ours"] <= table["paper"]).all(),
-    draw=curves("size", "ours", "paper", yscale="log", ylabel="error, and its bound"),
+    draw=curves(
+        "size",
+        "ours",
+        "paper",
+        names={"ours": "largest error", "paper": "bound"},
+        yscale="log",
+        xlabel="binary rules of the tree",
+        ylabel="error",
+    ),
 )
 def theorem7(setting):
     """Largest |f(t) − f̂(t)| of trees of each size, beside n^(2M+1) s."""

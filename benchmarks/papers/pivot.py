@@ -10,7 +10,14 @@ from lpcfg_sk import EMLPCFG, PivotLPCFG, SpectralLPCFG, Treebank, make_parser
 from lpcfg_sk.datasets import make_lpcfg, make_treebank
 from lpcfg_sk.language_model import AggregateMarkovLM, KneserNeyLM
 from lpcfg_sk.pivot import pivot_decomposition
-from papers._registry import cpu, curves, label_states, progress, replicates
+from papers._registry import (
+    cpu,
+    curves,
+    draw_rows_of,
+    label_states,
+    progress,
+    replicates,
+)
 from papers.spectral import LITERAL as LITERAL_SPECTRAL
 from papers.spectral import all_trees, described, values
 
@@ -241,6 +248,7 @@ def perplexities(setting, parts, papers, min_count=2):
     "Section 8: sizes of the Brown corpus",
     claim="tokens and words are those of the paper, up to one percent",
     holds=lambda t: (abs(t["ours"] - t["paper"]) <= 0.01 * t["paper"]).all(),
+    draw=draw_rows_of("number", xscale="log"),
 )
 def brown_sizes(setting):
     """Tokens of train and dev, words seen more than once."""
@@ -351,6 +359,7 @@ def theorem1(setting):
     "Theorem 2: matrix decomposition problem 1 is solved exactly",
     claim="Q and π are found up to 1e-6",
     holds=lambda table: (table["ours"] <= 1e-6).all(),
+    draw=draw_rows_of("largest error of Q and π", xscale="log"),
 )
 def theorem2(setting):
     """Random Q = Σ π(h) r(f | h) s(g | h), by figure 2 and by the remark on it."""

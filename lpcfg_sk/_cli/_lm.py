@@ -32,7 +32,7 @@ def _train(arguments):
         vocabulary=vocabulary,
         cutoffs=arguments.cutoffs,
     )
-    model.fit(_sentences(arguments.text))
+    model.fit(_sentences(arguments.text, lines=not arguments.stream))
     note("writing the model")
     write_arpa(model, arguments.output)
     emit(f"{len(model.vocabulary_)} words, saved to {arguments.output}")
@@ -48,11 +48,15 @@ def _score(arguments):
         ) from None
     sentences = iter(_sentences(arguments.text))
     known, unknown, n_sentences = [], [], 0
-    # In a stream the first word of a sentence follows the last one of another.
-    size = _BATCH if model.mode == "sentence" else None
-    while batch := list(islice(sentences, size)):
+    # In a stream the first word of a batch follows the last ones of the batch before.
+    before, n_before = [], model.order - 1 if model.mode == "stream" else 0
+    while batch := list(islice(sentences, _BATCH)):
         n_sentences += len(batch)
-        table = model.token_scores(batch)
+        context = [before] if before else []
+        table = model.token_scores([*context, *batch]).iloc[len(before) :]
+        table = table.assign(sentence=table["sentence"] - len(context))
+        for sentence in batch:
+            before = [*before, *sentence][-n_before:] if n_before else []
         is_unknown = table["unknown"].to_numpy()
         scores = table["log10_prob"].to_numpy()
         known.append(_sums(scores[~is_unknown]))
@@ -81,10 +85,8 @@ def _score(arguments):
         emit(f"{name}\t{value:.6g}" if isinstance(value, float) else f"{name}\t{value}")
 
 
-def _sentences(path):
-    if path == "-":
-        return (line.split() for line in sys.stdin)
-    return SentenceFile(path)
+def _sentences(path, *, lines=True):
+    return SentenceFile(sys.stdin if path == "-" else path, lines=lines)
 
 
 def _sums(scores):

@@ -1,14 +1,16 @@
 """Sentences as events, and counts of n-grams in memory for the distinct ones."""
 
 import gzip
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence, Sized
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
-#: Sentences that are processed together.
-_CHUNK_SENTENCES = 10_000
+#: Tokens that are processed together, up to the end of a sentence.
+_CHUNK_TOKENS = 250_000
+#: Characters of a text without lines that are read together.
+_BLOCK = 2**20
 
 
 class Events(NamedTuple):
@@ -88,10 +90,14 @@ class SentenceFile:
 
     Parameters
     ----------
-    path : str or path-like
-        A text file; ``.gz`` is read too.
+    path : str, path-like or open text file
+        A text file; ``.gz`` is read too. An open file is read once.
     encoding : str, default="utf-8"
         Its encoding.
+    lines : bool, default=True
+        Whether a line is a sentence. Where False, the text comes in pieces of about a
+        megabyte that ignore its lines, so that a line may be larger than memory: for
+        models with ``mode="stream"``.
 
     Examples
     --------
@@ -105,16 +111,31 @@ class SentenceFile:
     6
     """
 
-    def __init__(self, path, *, encoding="utf-8"):
+    def __init__(self, path, *, encoding="utf-8", lines=True):
         self.path = path
         self.encoding = encoding
+        self.lines = lines
 
     def __iter__(self):
-        """Yield the tokens of each line, split at white space."""
+        """Yield the tokens of each line or piece, split at white space."""
+        with self._open() as text:
+            if self.lines:
+                yield from map(str.split, text)
+                return
+            rest = ""
+            while block := text.read(_BLOCK):
+                block = rest + block
+                tokens = block.split()
+                # The last token may go on in the next block.
+                rest = "" if block[-1].isspace() else tokens.pop()
+                yield tokens
+            yield rest.split()
+
+    def _open(self):
+        if hasattr(self.path, "read"):
+            return nullcontext(self.path)
         opened = gzip.open if str(self.path).endswith(".gz") else open
-        with opened(self.path, "rt", encoding=self.encoding) as lines:
-            for line in lines:
-                yield line.split()
+        return opened(self.path, "rt", encoding=self.encoding)
 
 
 def count_ngrams(model, X, weights=None):
@@ -183,8 +204,7 @@ class NGramCounter:
         weights : ndarray of float, default=None
             Weights of the sentences; those of weight 0 are left out.
         """
-        sentences = iter(X)
-        while chunk := list(islice(sentences, _CHUNK_SENTENCES)):
+        for chunk in _chunks(X):
             first = self.n_sentences
             check_corpus(chunk, estimator=self._model, first_row=first)
             self.n_sentences += len(chunk)
@@ -239,6 +259,20 @@ class NGramCounter:
         rows, counts = _distinct(np.array(table, np.int32)[self._rows], self._counts)
         sample = np.arange(len(rows), dtype=np.int32)
         return Events(rows[:, 0].copy(), rows[:, 1:].copy(), sample), counts
+
+
+def _chunks(X):
+    """Cut sentences into lists of about as many tokens."""
+    chunk, size = [], 0
+    for sentence in X:
+        chunk.append(sentence)
+        # Checks come later; empty sentences take memory, too.
+        size += 1 + (len(sentence) if isinstance(sentence, Sized) else 0)
+        if size >= _CHUNK_TOKENS:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def _distinct(rows, counts):

@@ -52,6 +52,27 @@ def test_tokens_and_json(files, capsys, monkeypatch):
     assert [t for t, _ in json.loads(capsys.readouterr().out)] == ["the", "</s>"]
 
 
+@pytest.mark.parametrize("order", ["1", "2", "3"])
+def test_batches_of_a_stream_follow_each_other(files, order, capsys, monkeypatch):
+    model = train(files, "--stream", "--order", order)
+    X = [line.split() for line in TEXT.splitlines()]
+    expected = model.token_scores(X)
+    for size in (1, 5):
+        monkeypatch.setattr("lpcfg_sk._cli._lm._BATCH", size)
+        capsys.readouterr()
+        score = ["lm", "score", str(files / "m.arpa"), str(files / "text")]
+        assert main([*score, "--json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        total = expected["log10_prob"].sum()
+        assert report["log10_prob"] == pytest.approx(total, rel=1e-12)
+        assert report["sentences"] == len(X)
+        assert main([*score, "--json", "--tokens"]) == 0
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [[t for t, _ in row] for row in rows] == X
+        scores = [score for row in rows for _, score in row]
+        assert scores == pytest.approx(expected["log10_prob"].tolist(), rel=1e-12)
+
+
 def test_options_of_train(files):
     (files / "words").write_text("the\ncat\n")
     model = train(files, "--stream", "--vocabulary", str(files / "words"))

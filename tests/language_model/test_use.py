@@ -1,6 +1,7 @@
 """Streams of text, fixed vocabularies, cut-offs, samples, and mixtures of models."""
 
 import gzip
+import io
 import tracemalloc
 from collections import Counter
 
@@ -38,7 +39,7 @@ def same(one, two):
 def test_a_stream_in_pieces_gives_the_same_bits(corpus, mode, order, monkeypatch):
     options = {"order": order, "mode": mode, "start_symbols": "full"}
     whole = KneserNeyLM(**options).fit(corpus)
-    monkeypatch.setattr("lpcfg_sk.language_model._counting._CHUNK_SENTENCES", 3)
+    monkeypatch.setattr("lpcfg_sk.language_model._counting._CHUNK_TOKENS", 20)
     same(KneserNeyLM(**options).fit(iter(corpus)), whole)
     weights = np.random.default_rng(0).integers(0, 3, len(corpus))
     pieces = KneserNeyLM(**options).fit(corpus, sample_weight=weights)
@@ -49,7 +50,7 @@ def test_a_stream_in_pieces_gives_the_same_bits(corpus, mode, order, monkeypatch
 @pytest.mark.parametrize("mode", ["stream", "sentence"])
 def test_the_aggregate_model_reads_streams_too(corpus, mode, monkeypatch):
     options = {"mode": mode, "tol": 0.1, "random_state": 0}
-    monkeypatch.setattr("lpcfg_sk.language_model._counting._CHUNK_SENTENCES", 3)
+    monkeypatch.setattr("lpcfg_sk.language_model._counting._CHUNK_TOKENS", 20)
     for kind in ({"validation_fraction": None}, {}):
         X_val = corpus[:10] if not kind else None
         whole = AggregateMarkovLM(2, **options, **kind).fit(corpus, X_val=X_val)
@@ -72,8 +73,20 @@ def test_files_are_read_line_by_line(corpus, name, tmp_path):
     same(KneserNeyLM(3).fit(sentences), KneserNeyLM(3).fit(corpus))
 
 
+@pytest.mark.parametrize("block", [1, 7, 2**20])
+def test_a_text_without_lines_is_read_in_pieces(corpus, block, monkeypatch):
+    monkeypatch.setattr("lpcfg_sk.language_model._counting._BLOCK", block)
+    stream = [word for sentence in corpus for word in sentence]
+    for written in (" ".join(stream), "\n".join(map(" ".join, corpus)) + " \n"):
+        pieces = list(SentenceFile(io.StringIO(written), lines=False))
+        assert [word for piece in pieces for word in piece] == stream
+        assert max(map(len, pieces)) <= block
+        one_line = KneserNeyLM(3).fit(SentenceFile(io.StringIO(written), lines=False))
+        same(one_line, KneserNeyLM(3).fit(corpus))
+
+
 def test_memory_is_that_of_the_distinct_ngrams(corpus, monkeypatch):
-    monkeypatch.setattr("lpcfg_sk.language_model._counting._CHUNK_SENTENCES", 500)
+    monkeypatch.setattr("lpcfg_sk.language_model._counting._CHUNK_TOKENS", 3000)
 
     def peak(times):
         tracemalloc.start()
@@ -101,7 +114,7 @@ def test_rows_of_any_size_are_counted(largest):
 
 
 def test_errors_name_rows_of_the_whole_stream(monkeypatch):
-    monkeypatch.setattr("lpcfg_sk.language_model._counting._CHUNK_SENTENCES", 2)
+    monkeypatch.setattr("lpcfg_sk.language_model._counting._CHUNK_TOKENS", 4)
     with pytest.raises(TypeError, match=r"X\[4\] is one string"):
         KneserNeyLM().fit([["a"], ["b"], ["a"], ["b"], "a b"])
     with pytest.raises(ValueError, match="sentence 3 contains"):
