@@ -146,11 +146,11 @@ def curves(x, *columns, by=None, label="{}", names=None, **axes):
             label_states(ax, table["m"])
         else:
             ax.set_xlabel(x)
+            ax.xaxis.get_major_locator().set_params(
+                integer=pd.api.types.is_integer_dtype(table[x])
+            )
         ax.set(**axes)
-        if axes.get("yscale") == "log" and np.ptp(np.log10(ax.get_ylim())) < 1.5:
-            # Too few powers of ten to read the axis by.
-            ax.yaxis.set_minor_formatter("{x:.3g}")
-            ax.yaxis.set_major_formatter("{x:.3g}")
+        plain_ticks(ax)
         if len(ax.lines) > 1:
             ax.legend()
 
@@ -292,6 +292,13 @@ def progress(items, title):
         sys.stderr.flush()
         if not last:
             yield items[done]
+
+
+def plain_ticks(ax):
+    """Write out the numbers of a logarithmic axis with few powers of ten."""
+    if ax.get_yscale() == "log" and np.ptp(np.log10(ax.get_ylim())) < 2:
+        ax.yaxis.set_minor_formatter("{x:.3g}")
+        ax.yaxis.set_major_formatter("{x:.3g}")
 
 
 def label_states(ax, m):

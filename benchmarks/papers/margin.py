@@ -97,15 +97,15 @@ def draw_tails(table, figure):
         ax.plot(length, row["c"] * row["ours"] ** length, label="ours")
         ax.plot(length, row["paper c"] * row["paper"] ** length, ":", label="paper")
         ax.set(title=row["corpus"], xlabel="length", xlim=(0, 80))
-        ax.legend(fontsize="small")
+    axes[-1].legend(fontsize="small")
     axes[0].set_ylabel("frequency")
 
 
 @replicates(
     "003-figure1",
     "Figure 1: sentence lengths decay exponentially",
-    claim="the squared error of each fitted tail is below 0.01",
-    holds=lambda table: (table["squared error"] < 0.01).all(),
+    claim="tails decay (α < 1), and the curves explain four fifths of their variance",
+    holds=lambda t: (t["ours"] < 1).all() and (t["explained"] > 0.8).all(),
     draw=draw_tails,
 )
 def figure1(setting):
@@ -130,6 +130,7 @@ def figure1(setting):
     for language, corpus, trees in progress(todo, "corpora"):
         fit = tail_fit(trees)
         frequency[corpus] = fit.points["frequency"]
+        variance = ((frequency[corpus] - frequency[corpus].mean()) ** 2).sum()
         c, alpha, error = TAILS.get(language, (np.nan,) * 3)
         rows.append(
             {
@@ -141,6 +142,7 @@ def figure1(setting):
                 "ours": fit.alpha,
                 "paper squared error": error,
                 "squared error": fit.squared_error,
+                "explained": 1 - fit.squared_error / variance,
             }
         )
     table = pd.DataFrame(rows).assign(
@@ -450,7 +452,13 @@ def algorithm1(setting):
         model = MarginEMPCFG(grammar, **own, **options).fit(corpora[name])
         least = model.objectives_[-1]
         rows += [
-            {"model": name, "iteration": i, "ours": x, "above the least": x - least}
+            # A logarithmic axis has no place for the least itself.
+            {
+                "model": name,
+                "iteration": i,
+                "ours": x,
+                "above the least": x - least if x > least else np.nan,
+            }
             for i, x in enumerate(model.objectives_)
         ]
     return pd.DataFrame(rows).assign(paper=np.nan, differs="the paper has no figure")
@@ -505,6 +513,7 @@ def proposition4(setting):
         "paper",
         by="kappa",
         label="κ = {}",
+        names={"ours": "distance", "paper": "allowed by equation 25"},
         xscale="log",
         yscale="log",
         ylabel="distance to p",

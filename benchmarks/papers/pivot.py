@@ -19,7 +19,7 @@ from papers._registry import (
     replicates,
 )
 from papers.spectral import LITERAL as LITERAL_SPECTRAL
-from papers.spectral import all_trees, described, values
+from papers.spectral import all_trees, described, falls_as_root, values
 
 STATES = (8, 16, 24, 32)
 F1 = {
@@ -66,7 +66,7 @@ def draw_f1(table, figure):
             ax.plot(rows["m"], rows["paper"], "x:", color=line.get_color())
     label_states(ax, table["m"])
     ax.set_ylabel("F1 (crosses: the paper)")
-    ax.legend(fontsize="small")
+    figure.legend(loc="outside right upper", fontsize="small")
 
 
 def _f1_of(table, name):
@@ -116,35 +116,34 @@ PERPLEXITY = {
 }
 EM_ITERATIONS = {"EM": (14, 14, 19, 12, 10, 9, 8), "pivot+EM": (2, 3, 2, 1, 1, 1, 1)}
 KNESER_NEY = {2: 408, 3: 386}
+#: Seconds at m=256, in Matlab.
+SECONDS = {"EM": (np.nan,) * 6 + (107,), "pivot": (np.nan,) * 6 + (344,)}
 MAXIMUM_LIKELIHOOD = {"prior": None, "unigram_weight": 1e-3}
 #: Held-out data end EM long before this.
 ENOUGH = {"max_iter": 500}
+#: Section 8: the concave step to convergence, then as many EM iterations as in table 2.
+LITERAL_PIVOT = {
+    "init": "pivot",
+    "pivot_max_iter": 200,
+    "validation_fraction": None,
+    **MAXIMUM_LIKELIHOOD,
+}
 MODELS = {
     "EM": {"init": "random", **ENOUGH, **MAXIMUM_LIKELIHOOD},
     "EM, priors": {"init": "random", **ENOUGH},
     "pivot": {"init": "pivot", "max_iter": 0, **MAXIMUM_LIKELIHOOD},
-    "pivot, concave step to its end": {
-        "init": "pivot",
-        "max_iter": 0,
-        "pivot_max_iter": 200,
-        "validation_fraction": None,
-        **MAXIMUM_LIKELIHOOD,
-    },
+    "pivot, literal": {"max_iter": 0, **LITERAL_PIVOT},
     "pivot+EM": {"init": "pivot", **ENOUGH, **MAXIMUM_LIKELIHOOD},
-    "pivot+1 EM": {
-        "init": "pivot",
-        "max_iter": 1,
-        "pivot_max_iter": 5,
-        "validation_fraction": None,
-        **MAXIMUM_LIKELIHOOD,
-    },
+    "pivot+EM, literal": {"max_iter": "as the paper", **LITERAL_PIVOT},
+    "pivot+1 EM": {"max_iter": 1, **LITERAL_PIVOT, "pivot_max_iter": 5},
     "pivot+EM, priors": {"init": "pivot", **ENOUGH},
 }
 DIFFERS = {
     "EM": "NLTK's edition of Brown has 24,537 types",
     "pivot": "events of probability 0 are mixed with the unigram, not skipped",
     "pivot+EM": "as pivot; held-out text may choose 0 iterations, not the paper's 1",
-    "pivot, concave step to its end": "until steps gain nothing (tol), which overfits",
+    "pivot, literal": "until concave steps gain nothing (tol), which overfits",
+    "pivot+EM, literal": "the paper's iterations after pivot, literal",
     "pivot+1 EM": "5 concave steps and exactly one EM iteration",
 }
 
@@ -160,6 +159,7 @@ NYT_ITERATIONS = {
     "pivot+EM": (20, 14, 13, 15, 10, 19, 12),
 }
 NYT_KNESER_NEY = {2: 271, 3: 150}
+NYT_SECONDS = {"EM": (np.nan,) * 6 + (46_620,), "pivot": (np.nan,) * 6 + (6600,)}
 
 
 def fit_language_model(model, train, first):
@@ -174,39 +174,44 @@ def draw_perplexity(table, figure):
         (line,) = ax.plot(rows["m"], rows["ours"], marker="o", label=name)
         ax.plot(rows["m"], rows["paper"], "x:", color=line.get_color())
     label_states(ax, table["m"].dropna())
-    ax.set_ylabel("perplexity (crosses: the paper)")
-    ax.legend(fontsize="small")
+    ax.set(ylabel="perplexity (crosses: the paper)", yscale="log")
+    ax.yaxis.set_major_formatter("{x:.0f}")
+    ax.yaxis.set_minor_formatter("{x:.0f}")
+    figure.legend(loc="outside right upper", fontsize="small")
 
 
-def _pivot_helps(table):
-    rows = table.dropna(subset=["m"])
-    best = rows.groupby("model")["ours"].min()
-    return best["pivot+EM"] <= 1.1 * best["pivot"]
+def _pivot_saves_iterations(table):
+    rows = table.dropna(subset=["m"]).pivot(index="m", columns="model")
+    iterations, perplexity = rows["EM iterations"], rows["ours"]
+    return (
+        (iterations["pivot+EM"] < iterations["EM"]).all()
+        and (perplexity["pivot+EM"] <= 1.05 * perplexity["EM"]).all()
+    )  # fmt: skip
 
 
 @replicates(
     "001-table2",
     "Table 2: perplexity of the Saul and Pereira model on Brown",
-    claim="EM after pivot does not lose to pivot alone",
-    holds=_pivot_helps,
+    claim="pivot+EM takes fewer iterations than EM, and loses no 5% of perplexity",
+    holds=_pivot_saves_iterations,
     draw=draw_perplexity,
 )
 def table2(setting):
     """Second half of dev, unknown outcomes skipped, one stream of tokens."""
-    papers = PERPLEXITY, EM_ITERATIONS, KNESER_NEY
+    papers = PERPLEXITY, EM_ITERATIONS, KNESER_NEY, SECONDS
     return perplexities(setting, setting.brown(), papers)
 
 
 @replicates(
     "001-table2-nyt",
     "Table 2: perplexity of the Saul and Pereira model on the New York Times",
-    claim="EM after pivot does not lose to pivot alone",
-    holds=_pivot_helps,
+    claim="pivot+EM takes fewer iterations than EM, and loses no 5% of perplexity",
+    holds=_pivot_saves_iterations,
     draw=draw_perplexity,
 )
 def table2_nyt(setting):
     """The same with Gigaword, which the user must have."""
-    papers = NYT_PERPLEXITY, NYT_ITERATIONS, NYT_KNESER_NEY
+    papers = NYT_PERPLEXITY, NYT_ITERATIONS, NYT_KNESER_NEY, NYT_SECONDS
     parts = setting.new_york_times()
     return perplexities(setting, parts, papers, min_count=setting.pick(2, 20, 20))
 
@@ -214,12 +219,17 @@ def table2_nyt(setting):
 def perplexities(setting, parts, papers, min_count=2):
     """Table 2 of one corpus, beside the figures of the paper."""
     train, first, second = parts
-    perplexity, iterations, kneser_ney = papers
+    perplexity, iterations, kneser_ney, seconds_of_paper = papers
     sizes = setting.pick([2], [2, 16, 128], list(ORDERS))
     rows = []
     todo = [(m, *item) for m in sizes for item in MODELS.items()]
     for m, name, options in progress(todo, "models"):
-        model = AggregateMarkovLM(m, min_count=min_count, random_state=0, **options)
+        literal, paper_iterations = {}, _at(iterations, name, m)
+        if options["max_iter"] == "as the paper":
+            literal["max_iter"] = int(paper_iterations)
+        model = AggregateMarkovLM(
+            m, min_count=min_count, random_state=0, **{**options, **literal}
+        )
         model, seconds = cpu(fit_language_model, model, train, first)
         rows.append(
             {
@@ -227,10 +237,11 @@ def perplexities(setting, parts, papers, min_count=2):
                 "m": m,
                 "paper": _at(perplexity, name, m),
                 "ours": model.perplexity(second),
-                "paper iterations": _at(iterations, name, m),
+                "paper iterations": paper_iterations,
                 "EM iterations": model.n_iter_,
                 "concave steps": model.n_pivot_iter_,
                 "zero events": model.event_report(second).n_zero,
+                "paper s": _at(seconds_of_paper, name, m),
                 "CPU s": seconds,
                 "differs": DIFFERS.get(name, "priors are not in the paper"),
             }
@@ -268,15 +279,17 @@ def brown_sizes(setting):
 
 
 def _at(table, name, m):
+    """Number of the paper for a model, whose literal form has the same."""
+    name = name.removesuffix(", literal")
     return table[name][ORDERS.index(m)] if name in table and m in ORDERS else np.nan
 
 
 @replicates(
     "001-time",
-    "Section 8: time of the pivot method against EM by size of the text, m=256",
-    claim="the pivot method takes less than 20 times as long as EM",
-    holds=lambda table: bool((table["ours"] < 20).all()),
-    draw=curves("sentences", "EM s", "pivot s", ylabel="CPU seconds"),
+    "Section 8: time of the pivot method against EM by size of the text",
+    claim="the more text, the better the pivot method compares with EM",
+    holds=lambda table: table["ours"].is_monotonic_decreasing,
+    draw=curves("sentences", "EM s", "pivot s", yscale="log", ylabel="CPU seconds"),
 )
 def brown_time(setting):
     """By size of the text; the paper has 344 s against 107 s (8 iterations)."""
@@ -305,21 +318,20 @@ def brown_time(setting):
         rows.append(row | {"ours": seconds["pivot s"] / seconds["EM s"]})
     return pd.DataFrame(rows[1:]).assign(
         paper=[np.nan, 344 / 107],
-        differs="pivot/EM; the paper's are of Matlab, and 0.14 (1 h 50 min against "
-        "12 h 57 min, 32 iterations) on Gigaword, which has 1,300 times the text",
+        differs="pivot/EM; the paper's are of Matlab at m=256, and 0.14 (1 h 50 min "
+        "against 12 h 57 min, 32 iterations) on Gigaword with 1,300 times the text",
     )
 
 
 def _pivot_falls(table):
-    pivot = table[table["learner"] == "pivot"].sort_values("M")
-    errors = pivot.groupby("grammar")["ours"]
-    return (errors.last() < 0.8 * errors.first()).all()
+    pivot = table[table["learner"] == "pivot"]
+    return all(falls_as_root(rows) for _, rows in pivot.groupby("grammar"))
 
 
 @replicates(
     "001-theorem1",
     "Theorem 1: the pivot learner converges to the true grammar",
-    claim="the error of the pivot learner falls as trees are added",
+    claim="the error of the pivot learner falls about as M^(-1/2)",
     holds=_pivot_falls,
     draw=curves(
         "M",
@@ -357,8 +369,8 @@ def theorem1(setting):
 @replicates(
     "001-theorem2",
     "Theorem 2: matrix decomposition problem 1 is solved exactly",
-    claim="Q and π are found up to 1e-6",
-    holds=lambda table: (table["ours"] <= 1e-6).all(),
+    claim="Q and π are found up to 1e-9",
+    holds=lambda table: (table["ours"] <= 1e-9).all(),
     draw=draw_rows_of("largest error of Q and π", xscale="log"),
 )
 def theorem2(setting):
