@@ -318,7 +318,11 @@ def gamma(setting):
             "ours": [square, low],
             "finite below": below,
             "finite above": above,
-            "differs": [f"{where}; all that the SVD needs", "strong convergence"],
+            "differs": [
+                f"{where}; all that the SVD needs; rare labels decide, as a rule "
+                "A -> b A of probability p alone keeps γ below 1/p",
+                "strong convergence",
+            ],
         }
     )
 
