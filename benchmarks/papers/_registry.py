@@ -95,7 +95,7 @@ def draw_rows_of(xlabel, **axes):
         ax.plot(ours, rows, "o", label="ours")
         if pd.api.types.is_numeric_dtype(table["paper"]) and table["paper"].any():
             ax.plot(table["paper"], rows, "x", color="black", label="paper")
-            ax.legend()
+            figure.legend(loc="outside right upper")
         names = [c for c in table if c not in ("paper", "ours", "differs")]
         # What is the same in all rows does not tell them apart.
         names = [c for c in names if table[c].nunique() > 1]

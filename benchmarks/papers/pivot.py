@@ -257,7 +257,7 @@ def perplexities(setting, parts, papers, min_count=2):
     "Section 8: sizes of the Brown corpus",
     claim="tokens and words are those of the paper, up to one percent",
     holds=lambda t: (abs(t["ours"] - t["paper"]) <= 0.01 * t["paper"]).all(),
-    draw=draw_rows_of("number", xscale="log"),
+    draw=draw_rows_of("number"),
 )
 def brown_sizes(setting):
     """Tokens of train and dev, words seen more than once."""
