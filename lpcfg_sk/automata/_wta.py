@@ -71,6 +71,13 @@ class WTA(AlgebraOfFunctions, SumsOverTrees, SentenceValues):
     --------
     SVTAMinimizer : Learn a grammar and minimise its automaton.
 
+    Notes
+    -----
+    What compiled loops rely on is checked by the constructor, and likewise where an
+    automaton comes from a file or a pickle: weights are finite, shapes agree with the
+    number of states and of words, coordinates are in range, and no word or label
+    occurs twice.
+
     References
     ----------
     .. [1] Rabusseau, Balle and Cohen (2016). Low-rank approximation of weighted

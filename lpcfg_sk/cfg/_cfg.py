@@ -49,6 +49,13 @@ class CFG:
     --------
     MarginEMPCFG : Learns the probabilities of the rules.
 
+    Notes
+    -----
+    Every grammar is made by the constructor, also one from a file or a pickle. It keeps
+    each rule once, and checks that no rule is empty, that the start symbol and all
+    nonterminals have rules, and that chains of unary rules end, unless `unary_cycles`
+    is "allow".
+
     Examples
     --------
     >>> from lpcfg_sk import CFG

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
@@ -49,12 +50,34 @@ def own_cluster():
 
 @contextlib.contextmanager
 def a_worker_dies(client, after):
-    """Kill a worker after some seconds of the work in this context."""
-    victim = min(client.run(os.getpid).values())
-    timer = threading.Timer(after, os.kill, (victim, signal.SIGKILL))
-    timer.start()
-    yield
-    timer.join()
+    """Kill a worker in the middle of a task.
+
+    Parameters
+    ----------
+    client : Client
+        The cluster.
+    after : int
+        How often tasks of the work in this context must have changed their state on
+        the scheduler before; each does about five times.
+    """
+    address, victim = min(client.run(os.getpid).items())
+    scheduler, ended = client.cluster.scheduler, threading.Event()
+    worker, begin = scheduler.workers[address], scheduler.transition_counter
+
+    def kill():
+        while not ended.wait(0.001):
+            if scheduler.transition_counter >= begin + after and worker.processing:
+                os.kill(victim, signal.SIGKILL)
+                return True
+        return False
+
+    with ThreadPoolExecutor(1) as threads:
+        killed = threads.submit(kill)
+        try:
+            yield
+        finally:
+            ended.set()
+    assert killed.result()
 
 
 def test_chunks_of_a_dead_worker_are_sent_again(own_cluster):
@@ -64,7 +87,7 @@ def test_chunks_of_a_dead_worker_are_sent_again(own_cluster):
         time.sleep(0.1)
         return values[i]
 
-    with a_worker_dies(own_cluster, 0.5):
+    with a_worker_dies(own_cluster, 25):
         found = list(map_chunks(slow, [(data, i) for i in range(20)]))
     assert found == list(range(20))
 
@@ -95,7 +118,7 @@ def test_a_fit_survives_the_death_of_a_worker(own_cluster, small_chunks):
     model = make_parser(EMLPCFG(2, max_iter=12, tol=None, random_state=0))
     with joblib.parallel_config(backend="threading"):
         expected = bytes_of(clone(model).fit(TREES))
-    with a_worker_dies(own_cluster, 1.0):
+    with a_worker_dies(own_cluster, 500):
         assert bytes_of(clone(model).fit(TREES)) == expected
 
 
@@ -103,12 +126,12 @@ def test_predictions_survive_the_death_of_a_worker(own_cluster, small_chunks):
     with joblib.parallel_config(backend="threading"):
         parser = make_parser(PCFG()).fit(TREES)
         expected = parser.predict(TREES)
-    with a_worker_dies(own_cluster, 0.3):
+    with a_worker_dies(own_cluster, 100):
         for _ in range(3):
             assert parser.predict(TREES) == expected
 
 
-@pytest.mark.parametrize("after", [0.3, 1.5])
+@pytest.mark.parametrize("after", [20, 400])
 def test_a_search_survives_the_death_of_a_worker(own_cluster, small_chunks, after):
     # joblib keeps one copy of what it spreads by itself, arrays of rows among it, and
     # waits forever for a copy that died. Lists travel with each task.

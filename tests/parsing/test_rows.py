@@ -115,3 +115,25 @@ def test_words_of_a_sentence_without_a_parse_may_be_open_class_words(decoder):
     bare = PCFG(decoder=decoder).fit(Treebank(["(S (N fish) (V swim))"] * 3))
     _, status = bare.predict([["swim", "swim"]], return_status=True)
     assert status["status"].tolist() == ["flat"]
+
+
+@pytest.mark.parametrize("root", ["@S", "@Z", "S"])
+@pytest.mark.parametrize(
+    "decoder", ["viterbi", "max-marginal", "max-rule-product", "mbr"]
+)
+def test_an_intermediate_root_gives_one_tree(root, decoder):
+    # Without its root a tree was once written beyond the end of its array.
+    model = PCFG(decoder=decoder)
+    model.grammar_ = model.coarse_ = LPCFG.from_parameters(
+        {(root, "NN", "VB"): [[[1.0]]]},
+        {("NN", "he"): [1.0], ("VB", "runs"): [1.0]},
+        {root: [1.0]},
+    )
+    model.binarized_ = True
+    parsed = model.predict([["he", "runs"]])[0]
+    assert len(parsed.children) == 2
+    assert str(parsed).endswith(" (NN he) (VB runs))")
+    # A sentence without a parse gets a flat tree.
+    with pytest.warns(UserWarning, match="flat"):
+        tree = model.predict([["runs", "he", "he"]])[0]
+    assert str(tree) == f"({root.strip('@')} (VB runs) (NN he) (NN he))"

@@ -43,6 +43,22 @@ def test_saved_and_loaded_objects_say_the_same(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", models.MAKERS)
+def test_pickles_are_checked_like_files(name, tmp_path, monkeypatch):
+    value = models.make(name)
+    models.write(name, value, tmp_path / "model")
+    content, checked = pickle.dumps(value), []
+    for module in (lpcfg_sk.persistence, lpcfg_sk.persistence._codec):
+        monkeypatch.setattr(module, "check_state", lambda e: checked.append(type(e)))
+    models.read(name, tmp_path / "model")
+    of_file = [cls for cls in checked if issubclass(cls, BaseEstimator)]
+    checked.clear()
+    pickle.loads(content)
+    # Grammars and automata are checked when they are made, in either case.
+    assert sorted(map(str, checked)) == sorted(map(str, of_file))
+    assert checked or name in ("LPCFG", "WTA")
+
+
+@pytest.mark.parametrize("name", models.MAKERS)
 def test_files_of_version_1_are_read(name):
     value = models.read(name, FILES / f"{name}.lpcfg")
     expected = json.loads((FILES / f"{name}.json").read_text())

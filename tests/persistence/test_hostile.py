@@ -16,7 +16,6 @@ from lpcfg_sk import (
     CFG,
     EMLPCFG,
     LPCFG,
-    PCFG,
     WTA,
     AggregateMarkovLM,
     KneserNeyLM,
@@ -89,23 +88,6 @@ def test_probabilities_of_a_sure_cycle_end_in_an_answer_or_an_error(tmp_path):
             assert "cycle" in str(error)
         else:
             assert trees.sentences() == [["x"]]
-
-
-@pytest.mark.parametrize("root", ["@S", "@Z", "S"])
-@pytest.mark.parametrize("decoder", ["viterbi", "max-marginal", "mbr"])
-def test_an_intermediate_root_gives_one_tree(root, decoder):
-    # The sentence has no parse, so that it gets a flat tree.
-    grammar = LPCFG.from_parameters(
-        {(root, "NN", "VB"): [[[1.0]]]},
-        {("NN", "he"): [1.0], ("VB", "runs"): [1.0]},
-        {root: [1.0]},
-    )
-    model = PCFG(decoder=decoder)
-    model.grammar_ = model.coarse_ = grammar
-    model.binarized_ = True
-    with pytest.warns(UserWarning, match="flat"):
-        tree = model.predict([["runs", "he", "he"]])[0]
-    assert str(tree) == f"({root.strip('@')} (VB runs) (NN he) (NN he))"
 
 
 def test_a_language_model_has_the_symbols_of_its_mode(tmp_path):

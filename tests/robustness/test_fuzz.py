@@ -54,13 +54,13 @@ def test_compilation_is_no_work(monkeypatch):
             data = {"dispatcher": None}
             with event.trigger_event("numba:compile", data=data):
                 begin = time.process_time()
-                while time.process_time() - begin < 0.2:
+                while time.process_time() - begin < 0.5:
                     pass
             return "compiled"
 
     monkeypatch.setitem(fuzz.TARGETS, "reader", Compiling)
-    monkeypatch.setattr(fuzz, "CPU_LIMIT", 0.05)
+    monkeypatch.setattr(fuzz, "CPU_LIMIT", 0.2)
     counts, failures, _, slowest = fuzz.run_target("reader", range(3), 0, warm_up=0)
     assert not failures
     assert counts == {"compiled": 3}
-    assert slowest < 0.05
+    assert slowest < 0.2
