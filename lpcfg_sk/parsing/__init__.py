@@ -8,7 +8,12 @@ from lpcfg_sk.parsing._bracket_marginals import (
     flat_brackets,
 )
 from lpcfg_sk.parsing._chart_parser import BRACKET_PENALTY, ChartParser, assemble
-from lpcfg_sk.parsing._every_row import ON_FAILURE, RowReport, parse_every_row
+from lpcfg_sk.parsing._every_row import (
+    ON_FAILURE,
+    ParserMixin,
+    RowReport,
+    parse_every_row,
+)
 from lpcfg_sk.parsing._parser import Parser
 from lpcfg_sk.parsing._sentences import (
     chart_log_probs,

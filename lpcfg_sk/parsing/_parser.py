@@ -6,6 +6,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lpcfg_sk.parsing._nltk import nltk_parser
+from lpcfg_sk.treebank import Treebank
 
 
 def _learner_has(name):
@@ -76,8 +77,10 @@ class Parser(Pipeline):
         # Made on demand: the table costs as much as parsing a short sentence.
         return self._report.frame()
 
-    def _seen(self, X):
-        """Return X as the learner sees it."""
+    def _seen(self, X, *, words_only=True):
+        """Return X as the learner sees it, by default without its trees."""
+        if words_only and isinstance(X, Treebank) and not X.binarized:
+            X = X.unparsed()
         # A loop, because self[:-1] would make a new pipeline in each call.
         try:
             for _, _, step in self._iter(with_final=False):
@@ -208,9 +211,8 @@ class Parser(Pipeline):
         -------
         log_prob : ndarray of float64, shape (n_rows,)
         """
-        return self._final_estimator.mixture_log_prob(
-            self._seen(X), weight=weight, method=method
-        )
+        X = self._seen(X, words_only=method == "sentence_log_prob")
+        return self._final_estimator.mixture_log_prob(X, weight=weight, method=method)
 
     @_learner_has("sample")
     def sample(self, n=1, random_state=None):
@@ -247,7 +249,7 @@ class Parser(Pipeline):
         -------
         self : Parser
         """
-        self._final_estimator.partial_fit(self._seen(X), y, **params)
+        self._final_estimator.partial_fit(self._seen(X, words_only=False), y, **params)
         return self
 
     def to_nltk_parser(self):
