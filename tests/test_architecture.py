@@ -18,7 +18,6 @@ ROOT = Path(lpcfg_sk.__file__).parent
 LAYERS = {
     "_kernels": 0,
     "_files": 1,
-    "_html": 1,
     "_interrupts": 0,
     "_parallel": 1,
     "_ragged": 1,

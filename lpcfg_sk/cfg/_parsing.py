@@ -122,10 +122,10 @@ class CFGParserMixin(ChartParserMixin):
             parser = self._make_parser(
                 encoded_lpcfg(self.grammar_, theta, literals=True)
             )
-        found = parser.parse_kbest(
+        ranked_trees = parser.parse_kbest(
             X[known], k, lenient=self._lenient, n_jobs=self.n_jobs
         )
-        for row, ranked in zip(known.tolist(), found, strict=True):
+        for row, ranked in zip(known.tolist(), ranked_trees, strict=True):
             trees = without_literals(Treebank([tree for tree, _ in ranked]))
             scores = [score for _, score in ranked]
             parses[row] = list(zip(trees, scores, strict=True))
@@ -310,8 +310,8 @@ class CFGParserMixin(ChartParserMixin):
         dtype: float64
         """
         check_is_fitted(self)
-        number = {str(rule): i for i, rule in enumerate(self.grammar_.rules)}
-        order = [number[name] for name in self.binomials_["rule"]]
+        place = {str(rule): i for i, rule in enumerate(self.grammar_.rules)}
+        order = [place[name] for name in self.binomials_["rule"]]
         return BinaryNormalForm(self.grammar_, order)
 
     def _probabilities(self):

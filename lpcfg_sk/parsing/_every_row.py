@@ -13,7 +13,7 @@ from lpcfg_sk._ragged import offsets
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ChartMemoryError, ParseError, ParseFailureWarning
 from lpcfg_sk.metrics import f1_score
-from lpcfg_sk.parsing._chart_parser import assemble
+from lpcfg_sk.parsing._decoders import assemble
 from lpcfg_sk.parsing._sentences import LONG
 from lpcfg_sk.treebank import (
     TreebankInputMixin,
@@ -23,7 +23,7 @@ from lpcfg_sk.treebank import (
     unbinarize,
 )
 
-#: What may be done about a sentence without a tree.
+#: Ways to treat a sentence without a tree.
 ON_FAILURE = ("flat", "raise", "skip")
 
 _COLUMNS = ("label", "size", "parent", "start", "stop")
@@ -117,7 +117,7 @@ class ParserMixin(TreebankInputMixin):
 
 
 class RowReport:
-    """What became of each row of a prediction.
+    """Status of each row of a prediction.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class _Piece(NamedTuple):
 def parse_every_row(
     X, parse, *, coarser=tuple, flat=None, on_failure, n_jobs=None, verbose=0
 ):
-    """Parse all rows, whatever happens to some of them.
+    """Parse all rows, also where some have no parse or too large a chart.
 
     An empty row stays empty. A row whose chart does not fit goes through the coarser
     parsers, and has a flat tree in the end.
