@@ -11,22 +11,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import lpcfg_sk
-from lpcfg_sk._validation import N_JOBS, Interval, StrOptions
+from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, check_count
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import posterior_vectors
-from lpcfg_sk.metrics import f1_score
 from lpcfg_sk.parsing import (
     ON_FAILURE,
     ChartParser,
+    ParserMixin,
     chart_log_probs,
     chart_marginals,
     parse_every_row,
 )
 from lpcfg_sk.treebank import (
-    TreebankInputMixin,
     TreebankTransformerMixin,
-    check_sample_weight,
-    check_treebank,
     unbinarize,
 )
 
@@ -48,136 +45,8 @@ def _can_prune(coarse, grammar):
     )
 
 
-class ParserMixin(TreebankInputMixin):
-    """Methods of a parser whose ``_parse(X)`` returns trees and a report."""
-
-    def predict(self, X, *, return_status=False):
-        """Parse sentences.
-
-        Parameters
-        ----------
-        X : Treebank, ShardedTreebank or iterable of trees or sentences
-            Only the words are parsed; a token that is given with a tag keeps it, see
-            "Given tags" in the user guide. Shards are parsed one after the other.
-        return_status : bool, default=False
-            Whether to return the status of each row as well.
-
-        Returns
-        -------
-        trees : Treebank
-            One tree per row over the original tokens, not binarised. An empty row
-            stays empty; `on_failure` decides about other rows without a parse.
-        status : DataFrame, only if `return_status`
-            One row per sentence with the columns ``status`` and ``reason``. The status
-            is "parsed", "coarser" (the chart did not fit `max_memory`, so more of it
-            was pruned), "flat", "skipped" or "empty".
-
-        Warns
-        -----
-        ParseFailureWarning
-            If sentences did not get the tree asked for; one warning for all of them,
-            and none with `return_status`.
-
-        Notes
-        -----
-        "mbr" and "max-marginal" compute in single precision where no parameter is
-        negative, :meth:`marginals` and :meth:`span_marginals` in double precision.
-        """
-        trees, report = self._parse(X)
-        if return_status:
-            return trees, report.frame()
-        report.warn()
-        return trees
-
-    def score(self, X, y=None, *, sample_weight=None):
-        """Labelled F1 of the predicted trees.
-
-        Parameters
-        ----------
-        X : Treebank or iterable of trees
-            Sentences to parse, and the gold trees where `y` is None.
-        y : Treebank or iterable of trees, default=None
-            Gold trees. Rows without one are left out.
-        sample_weight : array-like of float, shape (n_sentences,), default=None
-            Weights of the sentences.
-
-        Returns
-        -------
-        f1 : float
-            Between 0 and 1, see :func:`~lpcfg_sk.metrics.f1_score`. Sentences whose
-            predicted words differ from the gold ones count as wrong, whereas EVALB
-            leaves them out.
-        """
-        X = self._check_sentences(X)
-        gold = X if y is None else check_treebank(y, estimator=self)
-        X, gold, sample_weight = self._with_trees(X, gold, sample_weight)
-        if gold.binarized:
-            gold = unbinarize(gold)
-        trees, report = self._parse(X)
-        report.warn_of_score()
-        return f1_score(gold, trees, sample_weight=sample_weight)
-
-    def _with_trees(self, X, gold, sample_weight):
-        """Leave out the rows of all three whose gold tree is missing."""
-        rows = gold.is_parsed
-        if rows.all() and len(rows):
-            return X, gold, sample_weight
-        if not rows.any():
-            raise ValueError(
-                f"{type(self).__name__}.score needs a gold tree, and none of these "
-                f"{len(rows)} rows has one; in cross-validation of trees and "
-                "sentences, shuffle the rows: KFold(5, shuffle=True, random_state=0)"
-            )
-        if sample_weight is not None:
-            sample_weight = check_sample_weight(sample_weight, gold)[rows]
-        return X[rows], gold[rows], sample_weight
-
-
-class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
-    """Base of the learners: parsing, scoring and sampling with a fitted grammar.
-
-    A subclass implements ``fit(X, y=None, *, sample_weight=None)``, which ends in
-    :meth:`_set_model`, and lists the parameters below among its own.
-
-    Parameters
-    ----------
-    decoder : str, default="auto"
-        Which tree :meth:`predict` returns.
-
-        - "max-marginal": the tree of the grammar with the largest sum of marginals;
-        - "mbr": the brackets with the largest sum of P(X, i, j) − λ over the
-          original labels, whether or not the grammar allows their combination;
-        - "max-rule-product": the tree with the largest product of rule posteriors;
-        - "viterbi": the tree of the best derivation (no negative parameters);
-        - "auto": "max-marginal" for grammars with negative parameters, else "mbr".
-    prune : float or None, default=6e-4
-        Chart items whose posterior under a plain treebank PCFG is estimated to be
-        smaller are left out; the section "Pruning" of the user guide says how it is
-        estimated. Probabilities and marginals are computed with ``prune * 5e-9``.
-        None (or 0) for full charts, which is exact and slow.
-    max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take. A sentence that needs more
-        is parsed with ``prune`` raised to 6e-4, 6e-3 and 6e-2 in turn.
-    on_failure : {"flat", "raise", "skip"}, default="flat"
-        What :meth:`predict` does about a sentence without a parse, or whose coarsest
-        chart does not fit `max_memory`: give it a flat tree, raise
-        :class:`ParseError` or :class:`ChartMemoryError` (without trying coarser
-        charts), or leave it without a tree.
-    n_jobs : int, default=None
-        Number of threads. The result does not depend on it.
-    verbose : int, default=0
-        How much to report during long computations.
-
-    Attributes
-    ----------
-    grammar_ : LPCFG
-        The model.
-    coarse_ : LPCFG
-        The plain PCFG of the training trees, which prunes charts.
-    binarized_ : bool
-        Whether the training trees came from a :class:`TreeBinarizer`; predicted trees
-        are then restored.
-    """
+class ChartParserMixin(ParserMixin):
+    """Methods of a model whose ``_parser()`` returns a :class:`ChartParser`."""
 
     _parameter_constraints: dict = {
         "decoder": [StrOptions(set(DECODERS))],
@@ -188,80 +57,13 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    #: Whether the learner needs InsideFeatures and OutsideFeatures before it.
-    _uses_features = False
-
-    def __init__(
-        self,
-        *,
-        decoder="auto",
-        prune=6e-4,
-        max_memory=2**31,
-        on_failure="flat",
-        n_jobs=None,
-        verbose=0,
-    ):
-        self.decoder = decoder
-        self.prune = prune
-        self.max_memory = max_memory
-        self.on_failure = on_failure
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _set_model(self, grammar, coarse, treebank):
-        """Set the attributes that were learnt from a treebank.
-
-        Parameters
-        ----------
-        grammar : LPCFG
-            The model.
-        coarse : LPCFG
-            Plain PCFG of the same trees.
-        treebank : Treebank, ShardedTreebank, or object with `binarized`
-            The training trees.
-        """
-        self.grammar_ = grammar
-        self.coarse_ = coarse
-        self.binarized_ = bool(treebank.binarized)
-
-    def _say(self, text):
-        """Report a step of a long computation on standard error."""
-        if self.verbose:
-            sys.stderr.write(f"{type(self).__name__}: {text}\n")
-
-    # -- parsing ---------------------------------------------------------------
-
-    def _parser(self):
-        """Return the parser of the fitted grammar, made once per fit and settings."""
-        check_is_fitted(self)
-        grammars = (self.grammar_, self.coarse_)
-        settings = self._parser_settings()
-        made_of = (*grammars, *settings.values())
-        known, parser = _PARSERS.get(self, ((), None))
-        if parser is None or not all(map(operator.is_, made_of, known)):
-            # Parameters may have been set since the fit checked them.
-            self._validate_params()
-            if self.coarse_ is not None and not _can_prune(self.coarse_, self.grammar_):
-                raise ValueError(
-                    "grammar_ and coarse_ do not belong together: coarse_ is a plain "
-                    "PCFG over the same nonterminals and words; fit the learner again"
-                )
-            parser = ChartParser(*grammars, **settings)
-            # Threads that share a learner replace the pair as a whole.
-            _PARSERS[self] = made_of, parser
-        return parser
-
-    def _parser_settings(self):
-        return {
-            "binarized": self.binarized_,
-            "decoder": self.decoder,
-            "prune": self.prune,
-            "max_memory": self.max_memory,
-        }
+    def _row_parser(self):
+        """Return what :meth:`predict` parses with."""
+        return self._parser()
 
     def _parse(self, X):
         X = self._check_sentences(X, sharded=True)
-        parser = self._parser()
+        parser = self._row_parser()
         return parse_every_row(
             X,
             parser.predict,
@@ -364,12 +166,129 @@ class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
         The score then holds the weight of the open classes where the probability of the
         word would be.
         """
-        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
+        k = check_count("k", k, 1)
         X = self._check_sentences(X)
         return self._parser().parse_kbest(
-            X, int(k), lenient=self._lenient, n_jobs=self.n_jobs
+            X, k, lenient=self._lenient, n_jobs=self.n_jobs
         )
+
+
+class BaseLPCFG(ChartParserMixin, TreebankTransformerMixin, BaseEstimator):
+    """Base of the learners: parsing, scoring and sampling with a fitted grammar.
+
+    A subclass implements ``fit(X, y=None, *, sample_weight=None)``, which ends in
+    :meth:`_set_model`, and lists the parameters below among its own.
+
+    Parameters
+    ----------
+    decoder : str, default="auto"
+        Which tree :meth:`predict` returns.
+
+        - "max-marginal": the tree of the grammar with the largest sum of marginals;
+        - "mbr": the brackets with the largest sum of P(X, i, j) − λ over the
+          original labels, whether or not the grammar allows their combination;
+        - "max-rule-product": the tree with the largest product of rule posteriors;
+        - "viterbi": the tree of the best derivation (no negative parameters);
+        - "auto": "max-marginal" for grammars with negative parameters, else "mbr".
+    prune : float or None, default=6e-4
+        Chart items whose posterior under a plain treebank PCFG is estimated to be
+        smaller are left out; the section "Pruning" of the user guide says how it is
+        estimated. Probabilities and marginals are computed with ``prune * 5e-9``.
+        None (or 0) for full charts, which is exact and slow.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take. A sentence that needs more
+        is parsed with ``prune`` raised to 6e-4, 6e-3 and 6e-2 in turn.
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence without a parse, or whose coarsest
+        chart does not fit `max_memory`: give it a flat tree, raise
+        :class:`ParseError` or :class:`ChartMemoryError` (without trying coarser
+        charts), or leave it without a tree.
+    n_jobs : int, default=None
+        Number of threads. The result does not depend on it.
+    verbose : int, default=0
+        How much to report during long computations.
+
+    Attributes
+    ----------
+    grammar_ : LPCFG
+        The model.
+    coarse_ : LPCFG
+        The plain PCFG of the training trees, which prunes charts.
+    binarized_ : bool
+        Whether the training trees came from a :class:`TreeBinarizer`; predicted trees
+        are then restored.
+    """
+
+    #: Whether the learner needs InsideFeatures and OutsideFeatures before it.
+    _uses_features = False
+
+    def __init__(
+        self,
+        *,
+        decoder="auto",
+        prune=6e-4,
+        max_memory=2**31,
+        on_failure="flat",
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.decoder = decoder
+        self.prune = prune
+        self.max_memory = max_memory
+        self.on_failure = on_failure
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _set_model(self, grammar, coarse, treebank):
+        """Set the attributes that were learnt from a treebank.
+
+        Parameters
+        ----------
+        grammar : LPCFG
+            The model.
+        coarse : LPCFG
+            Plain PCFG of the same trees.
+        treebank : Treebank, ShardedTreebank, or object with `binarized`
+            The training trees.
+        """
+        self.grammar_ = grammar
+        self.coarse_ = coarse
+        self.binarized_ = bool(treebank.binarized)
+
+    def _say(self, text):
+        """Report a step of a long computation on standard error."""
+        if self.verbose:
+            sys.stderr.write(f"{type(self).__name__}: {text}\n")
+
+    # -- parsing ---------------------------------------------------------------
+
+    def _parser(self):
+        """Return the parser of the fitted grammar, made once per fit and settings."""
+        check_is_fitted(self)
+        grammars = (self.grammar_, self.coarse_)
+        settings = self._parser_settings()
+        made_of = (*grammars, *settings.values())
+        known, parser = _PARSERS.get(self, ((), None))
+        if parser is None or not all(map(operator.is_, made_of, known)):
+            # Parameters may have been set since the fit checked them.
+            self._validate_params()
+            if self.coarse_ is not None and not _can_prune(self.coarse_, self.grammar_):
+                raise ValueError(
+                    "grammar_ and coarse_ do not belong together: coarse_ is a plain "
+                    "PCFG over the same nonterminals and words; fit the learner again"
+                )
+            parser = ChartParser(*grammars, **settings)
+            # Threads that share a learner replace the pair as a whole.
+            _PARSERS[self] = made_of, parser
+        return parser
+
+    def _parser_settings(self):
+        return {
+            "binarized": self.binarized_,
+            "decoder": self.decoder,
+            "prune": self.prune,
+            "max_memory": self.max_memory,
+        }
 
     # -- probabilities -----------------------------------------------------------
 

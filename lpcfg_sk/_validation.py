@@ -26,6 +26,7 @@ __all__ = [
     "HasMethods",
     "Interval",
     "StrOptions",
+    "check_count",
     "fit_context",
     "validate_params",
 ]
@@ -39,6 +40,29 @@ N_JOBS = [
 
 #: Allowed values of `m`, the numbers of latent states.
 N_STATES = [Interval(Integral, 1, None, closed="left"), Mapping, callable]
+
+
+def check_count(name, value, least):
+    """Return a whole number as an int, or raise a ValueError.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : object
+        What was passed.
+    least : int
+        Smallest allowed value.
+
+    Returns
+    -------
+    int
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(
+            f"{name} must be a whole number from {least} on, got {value!r}"
+        )
+    return int(value)
 
 
 class CheckedStateMixin:

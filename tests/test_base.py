@@ -62,17 +62,16 @@ class Counting(BaseLPCFG):
 
     def fit(self, X, y=None, *, sample_weight=None):
         index = RuleIndex.from_treebank(X)
-        total = index.label_counts()
-        self._set_model(
-            self._grammar(index, total, self.m), self._grammar(index, total, 1), X
-        )
+        self._set_model(self._grammar(index, self.m), self._grammar(index, 1), X)
         return self
 
-    def _grammar(self, index, total, m):
+    def _grammar(self, index, m):
+        counts = index.count()
+        total = counts.label_count
         n_labels = len(total)
-        binary = index.rule_counts() / total[index.rule_parent]
-        lexical = index.lexical_counts() / total[index.lex_label]
-        root = index.root_counts() / index.n_trees
+        binary = counts.rule_count / total[index.rule_parent]
+        lexical = counts.lexical_count / total[index.lex_label]
+        root = counts.root_count / index.n_trees
         arrays = GrammarArrays(
             n_states=np.full(n_labels, m),
             rule_parent=index.rule_parent,

@@ -149,6 +149,21 @@ def test_code_of_the_guide_for_contributors_runs():
     assert 0.3 < uniform.fit(trees[:200]).score(trees[200:]) < 0.95
 
 
+def test_the_walks_through_the_code_lead_through_files_that_exist():
+    page = (ROOT / "docs" / "extending.rst").read_text("utf-8")
+    page = page.split("Three walks")[1].split("A feature template")[0]
+    walks = [
+        re.split(r"^#\. ", walk, flags=re.M)[1:] for walk in page.split(".fit``,")[1:]
+    ]
+    assert len(walks) == 3
+    for walk in walks:
+        assert len(walk) <= 4
+        for stop in walk:
+            path, *names = re.findall(r"``([\w./]+)``", stop)
+            source = (ROOT / "lpcfg_sk" / path).read_text("utf-8")
+            assert all(name in source for name in names), path
+
+
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem
 )

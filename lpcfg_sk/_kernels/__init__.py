@@ -9,7 +9,7 @@ Families of modules:
 - charts of L-PCFGs: ``_chart_spans``, ``_chart_forest``, ``_chart_inside``;
 - decoders: ``_decode``, ``_decode_brackets``, ``_kbest``;
 - given trees under L-PCFGs: ``_lpcfg_trees``, ``_em``, ``_em_batches``;
-- moments and convex problems: ``_moments``, ``_pivot``, ``_pivot_sum``, ``_aggregate``;
+- moments and convex problems: ``_moments``, ``_pivot``, ``_aggregate``;
 - tree automata: ``_wta_charts``, ``_wta_tensors``;
 - shared by all: ``_shared``; ``_compilation`` reports when kernels are compiled.
 """

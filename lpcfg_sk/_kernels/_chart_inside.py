@@ -92,8 +92,8 @@ class ItemVectors(NamedTuple):
 def fill_leaves(forest, tokens, lexicon, vectors):
     """Fill the lexical vectors c∞ of the width-1 items.
 
-    A label that the word lacks has the vector zero, but for the shares of any word and
-    of the unknown word.
+    A label that the word does not have gets the zero vector, plus the shares of any
+    word and of the unknown word.
 
     Parameters
     ----------

@@ -156,9 +156,9 @@ class WordRules(NamedTuple):
 def fill_tags(tokens, lexicon, leaf, as_unknown):
     """Fill the lexical values of each word.
 
-    A word of id -1 takes the values of the unknown word, and so does one that never
-    has the given tag where no other tag is open to it; a tag that no label has is
-    ignored.
+    A word with the id -1 takes the values of the unknown word. So does a word that
+    never occurs with its given tag, unless it may take other tags. A tag that no label
+    has is ignored.
 
     Parameters
     ----------
@@ -337,11 +337,11 @@ def _rules_of_words(leaf, rules, n_wide):
         for b in range(n_labels):
             if leaf[i, b] > 0.0:
                 for q in range(offset[b], offset[b + 1]):
-                    at = place[child[q]]
+                    slot = place[child[q]]
                     place[child[q]] += 1
-                    parent[at] = rules.parent[q]
-                    tag[at] = b
-                    weight[at] = rules.prob[q] * leaf[i, b]
+                    parent[slot] = rules.parent[q]
+                    tag[slot] = b
+                    weight[slot] = rules.prob[q] * leaf[i, b]
     return WordRules(begin, parent, tag, weight)
 
 

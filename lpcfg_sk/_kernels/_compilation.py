@@ -22,7 +22,7 @@ VARIABLE = "LPCFG_SK_COMPILE_MESSAGES"
 #: Seconds of compilation before the first line, and between later ones.
 _PATIENCE = 1.0
 _INTERVAL = 5.0
-#: More than the code of the largest kernel takes.
+#: Free disk space to require, in bytes; no kernel needs as much.
 _ROOM = 2**21
 
 

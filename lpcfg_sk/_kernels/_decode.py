@@ -1,4 +1,4 @@
-"""From a forest to a tree: by scores that add up, and with latent states."""
+"""Best trees of a forest, by additive scores or with latent states."""
 
 import math
 from typing import NamedTuple
@@ -89,18 +89,18 @@ def best_derivations(forest, scores, best, back):
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
             edges = range(forest.edge_offset[g], forest.edge_offset[g + 1])
             if len(hyper_score) == 0:
-                top = -math.inf
-                top_edge = -1
+                best_pair = -math.inf
+                best_edge = -1
                 for e in edges:
                     value = best[forest.edge_left[e]] + best[forest.edge_right[e]]
-                    if value > top:
-                        top = value
-                        top_edge = e
+                    if value > best_pair:
+                        best_pair = value
+                        best_edge = e
                 for a in range(forest.app_offset[g], forest.app_offset[g + 1]):
-                    value = top + app_score[a]
+                    value = best_pair + app_score[a]
                     if value > best[forest.app_parent[a]]:
                         best[forest.app_parent[a]] = value
-                        back[forest.app_parent[a]] = top_edge
+                        back[forest.app_parent[a]] = best_edge
             else:
                 for a in range(forest.app_offset[g], forest.app_offset[g + 1]):
                     item = forest.app_parent[a]
@@ -207,11 +207,11 @@ def viterbi(forest, n, tensors, best):
     """
     vector_offset, vectors, exponent = best.offset, best.values, best.exponent
     rule_offset, binary = tensors.rule_offset, tensors.binary
-    top = np.empty(tensors.largest)
+    best_pair = np.empty(tensors.largest)
     for width in range(2, n + 1):
         set_references(forest, width, exponent)
         for g in range(forest.level_offset[width], forest.level_offset[width + 1]):
-            top[:] = 0.0
+            best_pair[:] = 0.0
             size = 0
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
@@ -220,19 +220,19 @@ def viterbi(forest, n, tensors, best):
                 for j in range(vector_offset[left], vector_offset[left + 1]):
                     x = factor * vectors[j]
                     for k in range(vector_offset[right], vector_offset[right + 1]):
-                        top[size] = max(top[size], x * vectors[k])
+                        best_pair[size] = max(best_pair[size], x * vectors[k])
                         size += 1
             for a in range(forest.app_offset[g], forest.app_offset[g + 1]):
-                at = rule_offset[forest.app_rule[a]]
-                if at < 0:
+                cell = rule_offset[forest.app_rule[a]]
+                if cell < 0:
                     continue
                 item = forest.app_parent[a]
                 for h in range(vector_offset[item], vector_offset[item + 1]):
                     largest = vectors[h]
                     for s in range(size):
-                        largest = max(largest, binary[at + s] * top[s])
+                        largest = max(largest, binary[cell + s] * best_pair[s])
                     vectors[h] = largest
-                    at += size
+                    cell += size
         for span in spans_of_row(forest, 0, width):
             if rescale_span(forest, span, best) == 0.0:
                 exponent[span] = 0
@@ -281,12 +281,12 @@ def follow_viterbi(forest, applications, tensors, best, root, root_state, nodes)
             for e in range(forest.edge_offset[g], forest.edge_offset[g + 1]):
                 left, right = forest.edge_left[e], forest.edge_right[e]
                 factor = edge_factor(forest, exponent, e, g)
-                at = rule_offset[forest.app_rule[a]] + state * m_left * m_right
+                cell = rule_offset[forest.app_rule[a]] + state * m_left * m_right
                 for j in range(m_left):
                     x = factor * vectors[vector_offset[left] + j]
                     for k in range(m_right):
-                        value = x * vectors[vector_offset[right] + k] * binary[at]
-                        at += 1
+                        value = x * vectors[vector_offset[right] + k] * binary[cell]
+                        cell += 1
                         if value > largest:
                             largest = value
                             best_edge, best_left, best_right = e, j, k
@@ -324,16 +324,16 @@ def rule_marginals(forest, tensors, alpha, beta, hyper_offset, out):
         m_left, m_right = child_sizes(forest, g, vector_offset)
         size = m_left * m_right
         for a in range(forest.app_offset[g], forest.app_offset[g + 1]):
-            at = rule_offset[forest.app_rule[a]]
-            if at < 0:
+            cell = rule_offset[forest.app_rule[a]]
+            if cell < 0:
                 out[hyper_offset[a] : hyper_offset[a + 1]] = 0.0
                 continue
             gathered[:size] = 0.0
             item = forest.app_parent[a]
             for h in range(vector_offset[item], vector_offset[item + 1]):
                 for s in range(size):
-                    gathered[s] += outside[h] * binary[at + s]
-                at += size
+                    gathered[s] += outside[h] * binary[cell + s]
+                cell += size
             for e in range(first, last):
                 left, right = forest.edge_left[e], forest.edge_right[e]
                 total = 0.0

@@ -203,28 +203,28 @@ def bracket_tree(brackets, row, penalty, tag, nodes):
         for q in range(offset[span], offset[span + 1]):
             if value[q] <= penalty:
                 continue
-            at = count
-            while at > first and depth[nodes[at - 1, 4]] > depth[q]:
-                nodes[at, 4] = nodes[at - 1, 4]
-                at -= 1
-            nodes[at, 4] = q
+            node = count
+            while node > first and depth[nodes[node - 1, 4]] > depth[q]:
+                nodes[node, 4] = nodes[node - 1, 4]
+                node -= 1
+            nodes[node, 4] = q
             count += 1
         if count == first and parent < 0 and n > 1:
-            top = -1
+            best = -1
             for q in range(offset[span], offset[span + 1]):
-                if top < 0 or value[q] > value[top]:
-                    top = q
-            nodes[count, 4] = top
+                if best < 0 or value[q] > value[best]:
+                    best = q
+            nodes[count, 4] = best
             count += 1
         if j - i == 1:
             nodes[count, 4] = -2
             count += 1
-        for at in range(first, count):
-            q = nodes[at, 4]
+        for node in range(first, count):
+            q = nodes[node, 4]
             label = bracket[q] if q >= 0 else (0 if q == -1 else tag[i])
-            set_row(nodes, at, label, parent, i)
-            nodes[at, 3] = j
-            parent = at
+            set_row(nodes, node, label, parent, i)
+            nodes[node, 3] = j
+            parent = node
         if j - i > 1:
             k = split[span]
             set_row(stack, height, k, j, parent)

@@ -283,10 +283,10 @@ def expected_counts(batches, layout, parameters, counts):
             lost += weight[t]
             continue
         log_value += weight[t] * (logs[t] + np.log(value))
-        at = root_counts[root_offset[top[t]] : root_offset[top[t] + 1]]
+        own_counts = root_counts[root_offset[top[t]] : root_offset[top[t] + 1]]
         for h in range(len(vector)):
             outside[root_node[t], h] = vector[h]
-            at[h] += weight[t] / value * vector[h] * row[h]
+            own_counts[h] += weight[t] / value * vector[h] * row[h]
 
     outside_pass(batches, layout, parameters.binary, inside, outside)
     # Weight of the tree over its value, in the scale of each node's vectors.
@@ -299,9 +299,9 @@ def expected_counts(batches, layout, parameters, counts):
             factor[i] = weight[tree[i]] / (total * scale[i])
     for i in range(n_inner, n_nodes):
         e = leaf_entry[i - n_inner]
-        at = lexical_counts[lex_offset[e] : lex_offset[e + 1]]
+        own_counts = lexical_counts[lex_offset[e] : lex_offset[e + 1]]
         for h in range(n_states[i]):
-            at[h] += factor[i] * scale[i] * inside[i, h] * outside[i, h]
+            own_counts[h] += factor[i] * scale[i] * inside[i, h] * outside[i, h]
     count_pass(batches, layout, factor, inside, outside, counts.binary)
     return log_value, lost
 
@@ -324,16 +324,19 @@ def complete_counts(layout, binary, counts, totals):
     shapes, rule_offset = layout.shapes, layout.rule_offset
     state_offset, rule_parent = layout.state_offset, layout.rule_parent
     for r in range(len(rule_parent)):
-        begin = rule_offset[r]
+        # Loops from 0, whose places cannot be negative, compile to vector instructions.
+        values = counts[rule_offset[r] : rule_offset[r + 1]]
         if len(binary):
-            for i in range(begin, rule_offset[r + 1]):
-                counts[i] *= binary[i]
+            tensor = binary[rule_offset[r] : rule_offset[r + 1]]
+            for i in range(len(values)):
+                values[i] *= tensor[i]
         n_pairs = shapes[r, 1] * shapes[r, 2]
         state = totals[state_offset[rule_parent[r]] :]
         for h in range(shapes[r, 0]):
+            row = values[h * n_pairs : (h + 1) * n_pairs]
             total = 0.0
-            for i in range(begin + h * n_pairs, begin + (h + 1) * n_pairs):
-                total += counts[i]
+            for i in range(len(row)):
+                total += row[i]
             state[h] += total
 
 
@@ -376,8 +379,9 @@ def _scale_rows(layout, totals, values):
             if totals[first + h] > 0.0:
                 keep = 1.0 / totals[first + h]
                 begin = rule_offset[r] + h * n_pairs
-                for i in range(begin, begin + n_pairs):
-                    values[i] *= keep
+                row = values[begin : begin + n_pairs]
+                for i in range(n_pairs):
+                    row[i] *= keep
 
 
 @njit(**KERNEL)
@@ -394,6 +398,7 @@ def _smooth_rules(layout, totals, smoothing, pooling, rare, counts):
     by_state = np.empty(width)
     by_left = np.empty(width)
     by_right = np.empty(width)
+    first = 0
     for r in range(len(rule_parent)):
         m, n_left, n_right = shapes[r, 0], shapes[r, 1], shapes[r, 2]
         values = counts[rule_offset[r] : rule_offset[r + 1]]
@@ -442,9 +447,12 @@ def _smooth_rules(layout, totals, smoothing, pooling, rare, counts):
                 product = weight * by_left[j]
                 for k in range(n_right):
                     cube[h, j, k] = keep * cube[h, j, k] + product * by_right[k]
-    for h in range(len(totals)):
-        after[h] = after[h] / before[h] if before[h] > 0.0 else np.inf
-    divide_rows(layout, after, counts)
+        if r + 1 == len(rule_parent) or rule_parent[r + 1] != a:
+            # The rules of a come one after the other and may still be in the cache.
+            for h in range(state_offset[a], state_offset[a + 1]):
+                after[h] = after[h] / before[h] if before[h] > 0.0 else np.inf
+            divide_rows(layout, first, r + 1, after, counts)
+            first = r + 1
 
 
 @njit(**HELPER)
@@ -459,16 +467,29 @@ def _pool(marginal, general, total, pooling):
         )
 
 
-@njit(**KERNEL)
-def divide_rows(layout, totals, values):
-    """Divide the row of each state by its total, in place; 0/0 stays 0."""
+@njit(**KERNEL, error_model="numpy")
+def divide_rows(layout, first, last, totals, values):
+    """Divide the row of each state by its total, in place; 0/0 stays 0.
+
+    Parameters
+    ----------
+    layout : Layout
+        Where the values lie.
+    first, last : int
+        The rules are ``first:last``.
+    totals : ndarray of float64
+        Total of each state.
+    values : ndarray of float64
+        Values of the binary rules; changed in place.
+    """
     shapes, rule_offset = layout.shapes, layout.rule_offset
     state_offset, rule_parent = layout.state_offset, layout.rule_parent
-    for r in range(len(rule_parent)):
+    for r in range(first, last):
         n_pairs = shapes[r, 1] * shapes[r, 2]
         state = totals[state_offset[rule_parent[r]] :]
         for h in range(shapes[r, 0]):
             if state[h] > 0.0:
                 begin = rule_offset[r] + h * n_pairs
-                for i in range(begin, begin + n_pairs):
-                    values[i] /= state[h]
+                row, total = values[begin : begin + n_pairs], state[h]
+                for i in range(n_pairs):
+                    row[i] /= total

@@ -139,23 +139,23 @@ def k_best(forest, n, applications, scores, best, back, k):
     n_trees = 0
     stack = np.empty(n_items + 1, dtype=np.int32)
     while n_trees < k:
-        top = -1
-        top_score = -math.inf
+        best_root = -1
+        best_score = -math.inf
         for t in range(n_roots):
             if at_root[t] >= 0:
                 value = (
                     score[at_root[t]] + root_score[forest.item_label[root_first + t]]
                 )
-                if value > top_score:
-                    top, top_score = t, value
-        if top < 0:
+                if value > best_score:
+                    best_root, best_score = t, value
+        if best_root < 0:
             break
-        entries[n_trees] = at_root[top]
-        tree_score[n_trees] = top_score
+        entries[n_trees] = at_root[best_root]
+        tree_score[n_trees] = best_score
         n_trees += 1
         if n_trees == k:
             break
-        stack[0] = root_first + top
+        stack[0] = root_first + best_root
         height = 1
         while height > 0:
             item = stack[height - 1]
@@ -224,7 +224,7 @@ def k_best(forest, n, applications, scores, best, back, k):
                 last[item] = entry
                 pending[item] = True
             height -= 1
-        at_root[top] = ids[at_root[top], _NEXT]
+        at_root[best_root] = ids[at_root[best_root], _NEXT]
     items = np.empty((n_trees, 2 * n - 1), dtype=np.int32)
     parents = np.empty((n_trees, 2 * n - 1), dtype=np.int32)
     for t in range(n_trees):

@@ -405,12 +405,12 @@ def draw_trees(n, rng, max_nodes, tables):
                 continue
             n_left = n_states[rule_left[c]]
             n_right = n_states[rule_right[c]]
-            at = rule_offset[c] + h * n_left * n_right
+            cell = rule_offset[c] + h * n_left * n_right
             if n_left * n_right > len(sums):
                 sums = np.empty(n_left * n_right)
             mass = 0.0
             for p in range(n_left * n_right):
-                mass += binary[at + p]
+                mass += binary[cell + p]
                 sums[p] = mass
             pair = _draw(sums[: n_left * n_right], rng.random())
             if depth + 2 > len(stack):

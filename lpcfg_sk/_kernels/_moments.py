@@ -92,11 +92,11 @@ def active_columns(indptr, indices, rows, n_columns):
                 seen[indices[e]] = True
                 n_seen += 1
     columns = np.empty(n_seen, dtype=np.int64)
-    at = 0
+    n_written = 0
     for j in range(n_columns):
         if seen[j]:
-            columns[at] = j
-            at += 1
+            columns[n_written] = j
+            n_written += 1
     return columns
 
 
@@ -124,17 +124,17 @@ def local_rows(indptr, indices, data, rows, number):
     local_indptr = np.zeros(len(rows) + 1, dtype=np.int32)
     local_indices = np.empty(n_entries, dtype=np.int32)
     local_data = np.empty(n_entries, dtype=np.float64)
-    at = 0
+    n_written = 0
     for r in range(len(rows)):
         i = rows[r]
         for e in range(indptr[i], indptr[i + 1]):
             j = number[indices[e]]
             if j >= 0:
-                local_indices[at] = j
-                local_data[at] = data[e]
-                at += 1
-        local_indptr[r + 1] = at
-    return local_indptr, local_indices[:at], local_data[:at]
+                local_indices[n_written] = j
+                local_data[n_written] = data[e]
+                n_written += 1
+        local_indptr[r + 1] = n_written
+    return local_indptr, local_indices[:n_written], local_data[:n_written]
 
 
 @njit(**KERNEL)

@@ -125,13 +125,14 @@ def wta_from_hankel(f, words, contexts, trees, *, rank=None, rank_tol=1e-10, hol
     words, trees = list(words), [str(tree) for tree in trees]
     block = hankel_matrix(f, contexts, trees, hole=hole)
     left, singular, right = np.linalg.svd(block, full_matrices=False)
-    found = int((singular > rank_tol * singular[0]).sum()) if singular[0] > 0 else 0
-    rank = found if rank is None else rank
-    if not 1 <= rank <= found:
+    # A block of zeros has no singular value above zero.
+    block_rank = int((singular > rank_tol * singular[0]).sum())
+    rank = block_rank if rank is None else rank
+    if not 1 <= rank <= block_rank:
         raise ValueError(
             f"the block of {block.shape[0]} contexts and {block.shape[1]} trees has "
-            f"rank {found}, which gives an automaton of 1 to {found} states; "
-            + (f"got rank={rank}" if found else "f is zero on it")
+            f"rank {block_rank}, which gives an automaton of 1 to {block_rank} states; "
+            + (f"got rank={rank}" if block_rank else "f is zero on it")
         )
     root = np.sqrt(singular[:rank])
     from_contexts = (left[:, :rank] / root).T

@@ -6,7 +6,6 @@ from types import MappingProxyType
 import numpy as np
 
 from lpcfg_sk._files import load_arrays, save_arrays
-from lpcfg_sk._html import figures_html
 from lpcfg_sk.automata._algebra import AlgebraOfFunctions
 from lpcfg_sk.automata._conversion import (
     as_tensor,
@@ -23,7 +22,7 @@ from lpcfg_sk.automata._values import (
     tree_log_values,
     tree_vectors,
 )
-from lpcfg_sk.treebank import check_treebank
+from lpcfg_sk.treebank import check_treebank, figures_html
 
 _KIND = "WTA"
 _VERSION = 1

@@ -1,4 +1,4 @@
-"""Context-free grammars, also those of hidden Markov models."""
+"""Context-free grammars, and those of hidden Markov models."""
 
 import warnings
 from collections import Counter
@@ -333,7 +333,7 @@ class CFG:
 
 def _restore(rules, start, unary_cycles, implicit_start):
     with warnings.catch_warnings():
-        # The warning of useless symbols was for those who made the grammar.
+        # Useless symbols were reported when the grammar was made.
         warnings.simplefilter("ignore", UserWarning)
         return CFG(
             rules, start, unary_cycles=unary_cycles, implicit_start=implicit_start

@@ -1,7 +1,8 @@
 """Parsing and sampling with a fitted context-free grammar."""
 
+from collections.abc import Callable
 from itertools import islice
-from numbers import Integral
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -9,9 +10,10 @@ import pandas as pd
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-import lpcfg_sk
+from lpcfg_sk._base import ChartParserMixin
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._ragged import offsets
+from lpcfg_sk._validation import check_count
 from lpcfg_sk.cfg._binary_normal_form import BinaryNormalForm
 from lpcfg_sk.cfg._conversion import (
     binary_lpcfg,
@@ -28,7 +30,8 @@ from lpcfg_sk.cfg._derivations import (
     treebank_from_nodes,
 )
 from lpcfg_sk.cfg._rules import rules_by_lhs
-from lpcfg_sk.treebank import Treebank, TreebankInputMixin, unbinarize
+from lpcfg_sk.parsing import ChartParser
+from lpcfg_sk.treebank import Treebank, unbinarize
 
 # The last parser of each model, with the objects it was made of. Not an attribute of
 # the model: attributes are pickled, stored in model files, and compared.
@@ -38,7 +41,15 @@ _PARSERS = WeakKeyDictionary()
 _DECODERS_BY_RULES = ("auto", "viterbi", "max-marginal")
 
 
-class CFGParserMixin(TreebankInputMixin):
+class _RuleParser(NamedTuple):
+    """What prediction needs of a parser, see :class:`lpcfg_sk.parsing.ChartParser`."""
+
+    predict: Callable
+    flat_trees: Callable
+    coarser: Callable = tuple
+
+
+class CFGParserMixin(ChartParserMixin):
     """Methods of a model with ``grammar_``, a CFG, and ``theta_``, its probabilities.
 
     The model has the parameters `decoder`, `prune`, `max_memory` and `n_jobs`. Trees
@@ -46,55 +57,11 @@ class CFGParserMixin(TreebankInputMixin):
     share, other grammars by charts for right-hand sides of any length.
     """
 
-    def predict(self, X, *, return_status=False):
-        """Parse the sentence of each row.
-
-        Parameters
-        ----------
-        X : Treebank, ShardedTreebank or iterable of trees or sentences
-            Trees are taken for their yields.
-        return_status : bool, default=False
-            Whether to return the status of each row as well.
-
-        Returns
-        -------
-        trees : Treebank
-            One tree per row over the original tokens, not binarised. An empty row
-            stays empty; `on_failure` decides about other rows without a derivation.
-        status : DataFrame, only if `return_status`
-            One row per sentence with the columns ``status`` ("parsed", "coarser",
-            "flat", "skipped" or "empty") and ``reason``.
-
-        Warns
-        -----
-        ParseFailureWarning
-            If sentences did not get the tree asked for; one warning for all of them,
-            and none with `return_status`.
-        """
-        trees, report = self._parse(X)
-        if return_status:
-            return trees, report.frame()
-        report.warn()
-        return trees
-
-    def _parse(self, X):
-        """Return the trees, and a report on the status of each row."""
-        X = self._check_sentences(X, sharded=True)
-        coarser = tuple
+    def _row_parser(self):
+        """Return what :meth:`predict` parses with."""
         if not self._binarized and self.decoder in _DECODERS_BY_RULES:
-            parse, flat = self._predict_by_rules, self._flat_trees
-        else:
-            parser = self._parser()
-            parse, flat, coarser = parser.predict, parser.flat_trees, parser.coarser
-        return lpcfg_sk.parsing.parse_every_row(
-            X,
-            parse,
-            coarser=coarser,
-            flat=flat,
-            on_failure=self.on_failure,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+            return _RuleParser(self._predict_by_rules, self._flat_trees)
+        return self._parser()
 
     def _flat_trees(self, X):
         """Return trees of the start symbol over all words."""
@@ -144,8 +111,7 @@ class CFGParserMixin(TreebankInputMixin):
         ValueError
             If the unary rules of the grammar have a cycle.
         """
-        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
+        k = check_count("k", k, 1)
         X = self._check_sentences(X)
         parses = [[] for _ in range(len(X))]
         known = self._known_rows(X)
@@ -156,10 +122,10 @@ class CFGParserMixin(TreebankInputMixin):
             parser = self._make_parser(
                 encoded_lpcfg(self.grammar_, theta, literals=True)
             )
-        found = parser.parse_kbest(
-            X[known], int(k), lenient=self._lenient, n_jobs=self.n_jobs
+        ranked_trees = parser.parse_kbest(
+            X[known], k, lenient=self._lenient, n_jobs=self.n_jobs
         )
-        for row, ranked in zip(known.tolist(), found, strict=True):
+        for row, ranked in zip(known.tolist(), ranked_trees, strict=True):
             trees = without_literals(Treebank([tree for tree, _ in ranked]))
             scores = [score for _, score in ranked]
             parses[row] = list(zip(trees, scores, strict=True))
@@ -192,12 +158,7 @@ class CFGParserMixin(TreebankInputMixin):
         """
         X = self._check_sentences(X)
         if self._binarized:
-            charts = self._parser().charts(
-                X, open_class=False, precise=True, lenient=self._lenient
-            )
-            return lpcfg_sk.parsing.chart_marginals(
-                charts, normalize=normalize, n_jobs=self.n_jobs
-            )
+            return super().marginals(X, normalize=normalize)
         names = np.array(self.grammar_.nonterminals, dtype=object)
         hidden = self.grammar_.tables().start if self.grammar_.implicit_start else -1
         frames = []
@@ -222,32 +183,6 @@ class CFGParserMixin(TreebankInputMixin):
             }
             frames.append(pd.DataFrame(columns))
         return frames
-
-    def span_marginals(self, X, *, precise=True):
-        """Posterior probabilities of brackets over the original labels.
-
-        Parameters
-        ----------
-        X : Treebank or iterable of trees or sentences
-            Only the words are parsed.
-        precise : bool, default=True
-            Whether to lower the threshold of the pruning by the factor 5e-9.
-
-        Returns
-        -------
-        frames : list of DataFrame
-            One per sentence, with the columns label, start, end, marginal, and tag,
-            which is True for the tag of a word.
-
-        Raises
-        ------
-        ValueError
-            If the unary rules of the grammar have a cycle.
-        """
-        X = self._check_sentences(X)
-        return self._parser().span_marginals(
-            X, lenient=self._lenient, precise=precise, n_jobs=self.n_jobs
-        )
 
     def sample(self, n=1, random_state=None, *, max_nodes=1_000_000):
         """Draw trees from the grammar.
@@ -274,13 +209,12 @@ class CFGParserMixin(TreebankInputMixin):
             If a tree grows beyond `max_nodes`.
         """
         check_is_fitted(self)
-        if not isinstance(n, Integral) or isinstance(n, bool) or n < 0:
-            raise ValueError(f"n must be a whole number from 0 on, got {n!r}")
+        n = check_count("n", n, 0)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         rng = np.random.default_rng(seed)
         grammar = self.grammar_
         trees = list(
-            islice(_draw_trees(grammar, self._probabilities(), rng, max_nodes), int(n))
+            islice(_draw_trees(grammar, self._probabilities(), rng, max_nodes), n)
         )
         label, size, parent, word = (
             np.array([x for tree in trees for x in tree[i]], dtype=np.int64)
@@ -376,8 +310,8 @@ class CFGParserMixin(TreebankInputMixin):
         dtype: float64
         """
         check_is_fitted(self)
-        number = {str(rule): i for i, rule in enumerate(self.grammar_.rules)}
-        order = [number[name] for name in self.binomials_["rule"]]
+        place = {str(rule): i for i, rule in enumerate(self.grammar_.rules)}
+        order = [place[name] for name in self.binomials_["rule"]]
         return BinaryNormalForm(self.grammar_, order)
 
     def _probabilities(self):
@@ -390,10 +324,6 @@ class CFGParserMixin(TreebankInputMixin):
     def coarse_(self):
         """The plain PCFG that prunes charts: the grammar itself."""
         return self._parser().grammar
-
-    @property
-    def _lenient(self):
-        return self.on_failure != "raise"
 
     @property
     def _binarized(self):
@@ -415,7 +345,7 @@ class CFGParserMixin(TreebankInputMixin):
         return parser
 
     def _make_parser(self, grammar):
-        return lpcfg_sk.parsing.ChartParser(
+        return ChartParser(
             grammar,
             grammar,
             binarized=self._binarized or not is_binary(self.grammar_),

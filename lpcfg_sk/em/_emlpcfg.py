@@ -325,12 +325,13 @@ default="auto"
         `limits` are values of `max_iter` and `tol` other than the estimator's own.
         """
         limits = {"max_iter": self.max_iter, "tol": self.tol, **limits}
-        run = Run(*self._start(start, trees), n_idle=self.n_iter_no_change, **limits)
+        tol, best_score, best_iter = limits["tol"], -np.inf, 0
+        run = Run(*self._start(start, trees))
         e_step = ExpectedCounts(trees, run.layout, n_jobs=self.n_jobs)
         if held_out is not None:
             held_out = HeldOut(*held_out, trees.rules, run.layout, self.lexicon_alpha)
         try:
-            while not run.ended:
+            for n_iter in range(1, limits["max_iter"] + 1):
                 counts, log_likelihood, lost = e_step(run.parameters)
                 check_possible(lost, trees.rules)
                 totals = maximize(
@@ -344,8 +345,15 @@ default="auto"
                 run.update(counts, totals, log_likelihood / trees.rules.weight)
                 if held_out is not None:
                     run.scores.append(held_out.score(counts, totals))
-                run.check_convergence()
                 self._report(run)
+                if tol is None:
+                    continue
+                score = (run.scores or run.lower_bounds)[-1]
+                if score > best_score + tol:
+                    best_score, best_iter = score, n_iter
+                run.converged = n_iter - best_iter >= self.n_iter_no_change
+                if run.converged:
+                    break
         except KeyboardInterrupt:
             if run.totals is not None:
                 run.scores, run.converged = [], False

@@ -1,4 +1,4 @@
-"""A run of EM: where it starts, what it has reached, and when it ends."""
+"""A run of EM: where it starts, and what it has reached."""
 
 import numpy as np
 from sklearn.base import clone
@@ -37,13 +37,6 @@ class Run:
         Where parameters lie.
     parameters : Estimates
         Where the run starts.
-    max_iter : int
-        Most iterations.
-    tol : float or None
-        The run converges when its score has grown by less than this in `n_idle`
-        iterations. None for exactly `max_iter` iterations.
-    n_idle : int
-        See `tol`.
 
     Attributes
     ----------
@@ -56,16 +49,11 @@ class Run:
         Whether the run ended by `tol`.
     """
 
-    def __init__(self, layout, parameters, *, max_iter, tol, n_idle):
+    def __init__(self, layout, parameters):
         self.layout = layout
         self.lower_bounds = []
         self.scores = []
         self.converged = False
-        self._max_iter = max_iter
-        self._tol = tol
-        self._n_idle = n_idle
-        # The best score, and the iteration that reached it.
-        self._best = (-np.inf, 0)
         self._state = (parameters, None)
 
     @property
@@ -78,25 +66,10 @@ class Run:
         """Expected counts of the states, None before the first iteration."""
         return self._state[1]
 
-    @property
-    def ended(self):
-        """Whether there are no more iterations."""
-        return self.converged or len(self.lower_bounds) >= self._max_iter
-
     def update(self, parameters, totals, lower_bound):
         """Take the parameters of the next iteration."""
         self.set_parameters(parameters, totals)
         self.lower_bounds.append(float(lower_bound))
-
-    def check_convergence(self):
-        """Compare the last score, of held-out trees if there are any, with the best."""
-        if self._tol is None:
-            return
-        score = (self.scores or self.lower_bounds)[-1]
-        n_iter = len(self.lower_bounds)
-        if score > self._best[0] + self._tol:
-            self._best = score, n_iter
-        self.converged = n_iter - self._best[1] >= self._n_idle
 
     def set_parameters(self, parameters, totals):
         """Take other parameters."""

@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 
-from lpcfg_sk._base import ParserMixin
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._pipeline import unfrozen
 from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, fit_context
@@ -19,6 +18,7 @@ from lpcfg_sk.parsing import (
     ON_FAILURE,
     Brackets,
     Parser,
+    ParserMixin,
     assemble,
     bracket_frame,
     bracket_trees,

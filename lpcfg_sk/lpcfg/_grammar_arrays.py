@@ -316,8 +316,8 @@ def conjugate(a, labels, transforms):
     lexical = np.empty_like(a.lexical)
     for label in np.unique(a.lex_label):
         entries = np.flatnonzero(a.lex_label == label)
-        at = a.lex_offset[entries][:, None] + np.arange(a.n_states[label])
-        lexical[at] = a.lexical[at] @ backward[label]
+        places = a.lex_offset[entries][:, None] + np.arange(a.n_states[label])
+        lexical[places] = a.lexical[places] @ backward[label]
     root = np.empty_like(a.root)
     for k, label in enumerate(a.root_label):
         piece = slice(a.root_offset[k], a.root_offset[k + 1])

@@ -4,7 +4,6 @@ import numpy as np
 
 import lpcfg_sk
 from lpcfg_sk._files import load_arrays, save_arrays
-from lpcfg_sk._html import figures_html
 from lpcfg_sk.lpcfg._grammar_arrays import GrammarArrays, check_arrays, conjugate
 from lpcfg_sk.lpcfg._mappings import (
     BinaryView,
@@ -14,7 +13,7 @@ from lpcfg_sk.lpcfg._mappings import (
     parameter_frame,
 )
 from lpcfg_sk.lpcfg._trees import TreesOfGrammar, normalize, why_not_probabilistic
-from lpcfg_sk.treebank import SymbolTable, check_treebank
+from lpcfg_sk.treebank import SymbolTable, check_treebank, figures_html
 
 _KIND = "LPCFG"
 _VERSION = 1

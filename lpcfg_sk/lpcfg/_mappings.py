@@ -76,8 +76,8 @@ def parameter_frame(grammar):
     a = grammar.arrays
     rule, state, left_state, right_state = a.binary_states()
     entry = np.repeat(np.arange(len(a.lex_label)), np.diff(a.lex_offset))
-    top = np.repeat(np.arange(len(a.root_label)), np.diff(a.root_offset))
-    none = np.full(len(entry) + len(top), -1)
+    roots = np.repeat(np.arange(len(a.root_label)), np.diff(a.root_offset))
+    none = np.full(len(entry) + len(roots), -1)
 
     def names(codes, strings):
         return pd.Categorical.from_codes(np.concatenate(codes), strings)
@@ -85,18 +85,18 @@ def parameter_frame(grammar):
     return pd.DataFrame(
         {
             "kind": names(
-                [np.full(len(part), k) for k, part in enumerate((rule, entry, top))],
+                [np.full(len(part), k) for k, part in enumerate((rule, entry, roots))],
                 ["binary", "lexical", "root"],
             ),
             "parent": names(
-                [a.rule_parent[rule], a.lex_label[entry], a.root_label[top]],
+                [a.rule_parent[rule], a.lex_label[entry], a.root_label[roots]],
                 grammar.nonterminals,
             ),
             "state": np.concatenate(
                 [
                     state,
                     np.arange(len(entry)) - a.lex_offset[entry],
-                    np.arange(len(top)) - a.root_offset[top],
+                    np.arange(len(roots)) - a.root_offset[roots],
                 ]
             ),
             "left": names([a.rule_left[rule], none], grammar.nonterminals),
@@ -104,7 +104,7 @@ def parameter_frame(grammar):
             "right": names([a.rule_right[rule], none], grammar.nonterminals),
             "right_state": np.append(right_state, none),
             "word": names(
-                [np.full(len(rule), -1), a.lex_word[entry], np.full(len(top), -1)],
+                [np.full(len(rule), -1), a.lex_word[entry], np.full(len(roots), -1)],
                 grammar.words,
             ),
             "value": np.concatenate([a.binary, a.lexical, a.root]),

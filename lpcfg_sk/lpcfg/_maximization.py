@@ -165,7 +165,8 @@ def grammar_of_parameters(rules, layout, parameters, totals, *, alpha=1.0):
     if np.any(np.isin(rules.rule_parent, rules.lex_label)):
         # Nonterminals with words and with children share their probability.
         binary = binary.copy()
-        divide_rows(layout, divide(after, totals), binary)
+        n_rules = len(rules.rule_parent)
+        divide_rows(layout, 0, n_rules, divide(after, totals), binary)
     return grammar_of_lexicon(rules, layout, lexicon, binary, parameters.root)
 
 

@@ -1,7 +1,5 @@
 """Trees under a grammar: values, posteriors and samples."""
 
-from numbers import Integral
-
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -15,6 +13,7 @@ from lpcfg_sk._kernels._lpcfg_trees import (
 )
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import find_keys, offsets, read_only
+from lpcfg_sk._validation import check_count
 from lpcfg_sk.treebank import (
     SymbolTable,
     Treebank,
@@ -152,8 +151,7 @@ def sample_trees(grammar, n, random_state, max_nodes):
     treebank : Treebank
     states : ndarray of int32
     """
-    if not isinstance(n, Integral) or isinstance(n, bool) or n < 0:
-        raise ValueError(f"n must be a whole number from 0 on, got {n!r}.")
+    n = check_count("n", n, 0)
     problem = why_not_probabilistic(grammar)
     if problem is not None:
         raise ValueError(

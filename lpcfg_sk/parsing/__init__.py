@@ -7,8 +7,14 @@ from lpcfg_sk.parsing._bracket_marginals import (
     bracket_trees,
     flat_brackets,
 )
-from lpcfg_sk.parsing._chart_parser import BRACKET_PENALTY, ChartParser, assemble
-from lpcfg_sk.parsing._every_row import ON_FAILURE, RowReport, parse_every_row
+from lpcfg_sk.parsing._chart_parser import BRACKET_PENALTY, ChartParser
+from lpcfg_sk.parsing._decoders import assemble
+from lpcfg_sk.parsing._every_row import (
+    ON_FAILURE,
+    ParserMixin,
+    RowReport,
+    parse_every_row,
+)
 from lpcfg_sk.parsing._parser import Parser
 from lpcfg_sk.parsing._sentences import (
     chart_log_probs,

@@ -4,9 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lpcfg_sk._kernels._chart_spans import span_bounds
-from lpcfg_sk._kernels._decode import subtree_sizes
-from lpcfg_sk._ragged import offsets, ragged_indices
+from lpcfg_sk._ragged import ragged_indices
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import TreebankWarning
 from lpcfg_sk.parsing._bracket_marginals import (
@@ -19,14 +17,18 @@ from lpcfg_sk.parsing._bracket_marginals import (
 from lpcfg_sk.parsing._charts import ChartModel
 from lpcfg_sk.parsing._decoders import (
     TREE_DECODERS,
+    assemble,
     best_trees,
+    choose_decoder,
+    distinct_trees,
+    item_nodes,
     kbest_items,
     max_marginal_scores,
 )
 from lpcfg_sk.parsing._pruning import ChartPruner
 from lpcfg_sk.parsing._sentences import SentenceCharts, map_row_ranges, map_sentences
 from lpcfg_sk.parsing._tags import TagBackoff
-from lpcfg_sk.treebank import BARE, encode_label, unbinarize
+from lpcfg_sk.treebank import BARE, encode_label
 
 #: Thresholds to try in turn for a sentence whose chart does not fit.
 COARSER = (6e-4, 6e-3, 6e-2)
@@ -227,7 +229,6 @@ class ChartParser:
         # Flat trees use labels that the grammar does not have.
         names = (*self.labels, *self._encoded_names)
         trees = assemble(charts.treebank, names, nodes, binarized=self.binarized)
-        trees = unbinarize(trees) if self.binarized else trees
         return self._with_given_tags(trees, charts.tags), failed
 
     def flat_trees(self, treebank):
@@ -489,101 +490,8 @@ class ChartParser:
         copies = charts.treebank[np.repeat(np.arange(len(rows)), counts)]
         nodes = [tree for _, trees in rows for tree in trees]
         trees = assemble(copies, self.labels, nodes, binarized=self.binarized)
-        trees = unbinarize(trees) if self.binarized else trees
         tokens = ragged_indices(
             np.repeat(charts.treebank.token_offsets[:-1], counts), copies.lengths
         )
         restored = iter(self._with_given_tags(trees, charts.tags[tokens]))
-        return [_distinct(restored, scores) for scores, _ in rows]
-
-
-def _distinct(trees, scores):
-    """Pair the next trees with their scores, without repetitions.
-
-    Trees that differ only in a tag are equal once the given tag replaces it.
-    """
-    first = {}
-    for score in scores:
-        tree = next(trees)
-        first.setdefault(str(tree), (tree, score))
-    return list(first.values())
-
-
-def choose_decoder(signed, decoder):
-    """Return the decoder to use; raise ValueError if it cannot be used."""
-    if decoder == "auto":
-        return "max-marginal" if signed else "mbr"
-    if decoder == "viterbi" and signed:
-        raise ValueError(
-            'decoder="viterbi" needs a grammar without negative parameters; use '
-            '"max-marginal" or "mbr"'
-        )
-    return decoder
-
-
-def item_nodes(forest, items, parent):
-    """Nodes of the binary trees of sentences.
-
-    Parameters
-    ----------
-    forest : Forest
-        Items of the sentences.
-    items, parent : ndarray of int32, shape (n_nodes,)
-        Items of each tree, and the places of their parents.
-
-    Returns
-    -------
-    ndarray of int32, shape (4, n_nodes)
-        Label, parent, start and stop.
-    """
-    bounds = [span_bounds(n) for n in forest.n_words.tolist()]
-    start, stop = np.concatenate(bounds, axis=1)
-    span = forest.item_span[items]
-    label = forest.item_label[items]
-    return np.array([label, parent, start[span], stop[span]], dtype=np.int32)
-
-
-def assemble(treebank, names, rows, *, binarized):
-    """Put the nodes of all rows into a treebank.
-
-    Parameters
-    ----------
-    treebank : Treebank
-        The sentences.
-    names : sequence of str or None
-        Names of the label ids of the nodes; None for a bare word.
-    rows : list of ndarray of int32, shape (4, n_nodes)
-        Label, parent, start and stop of each row's nodes, in preorder.
-    binarized : bool
-        Whether the labels are those of a :class:`TreeBinarizer`.
-
-    Returns
-    -------
-    Treebank
-    """
-    node_offsets = offsets([nodes.shape[1] for nodes in rows])
-    columns = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0), np.int32)
-    used, label = np.unique(columns[0], return_inverse=True)
-    table = {}
-    ids = [
-        -1 if names[x] is None else table.setdefault(names[x], len(table))
-        for x in used.tolist()
-    ]
-    tags = [table.setdefault(name, len(table)) for name in treebank.labels]
-    size = np.ones(columns.shape[1], dtype=np.int32)
-    subtree_sizes(node_offsets, columns[1], size)
-    return treebank.replace(
-        label=np.array(ids, dtype=np.int32)[label],
-        size=size,
-        parent=columns[1],
-        start=columns[2],
-        stop=columns[3],
-        node_offsets=node_offsets,
-        labels=tuple(table),
-        # Predicted trees hold the original tokens, not the words that the model saw.
-        word=treebank.token,
-        words=treebank.tokens,
-        tag=np.array([*tags, -1], dtype=np.int32)[treebank.tag],
-        binarized=binarized,
-        check=False,
-    )
+        return [distinct_trees(restored, scores) for scores, _ in rows]

@@ -1,13 +1,15 @@
-"""Decoders: from a filled chart to its best binary tree, or to the k best."""
+"""Decoders: from a filled chart to its best binary trees, and to a treebank of them."""
 
 import numpy as np
 
 from lpcfg_sk._kernels import _decode as kernel
 from lpcfg_sk._kernels._chart_inside import ItemVectors
+from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._kernels._decode import Applications, TreeScores
 from lpcfg_sk._kernels._kbest import k_best
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk._warnings import warn_caller
+from lpcfg_sk.treebank import unbinarize
 
 _NONE = np.zeros(0)
 _NO_OFFSETS = np.zeros(1, dtype=np.int64)
@@ -331,3 +333,96 @@ TREE_DECODERS = {
     "max-rule-product": max_rule_product,
     "viterbi": viterbi,
 }
+
+
+def choose_decoder(signed, decoder):
+    """Return the decoder to use; raise ValueError if it cannot be used."""
+    if decoder == "auto":
+        return "max-marginal" if signed else "mbr"
+    if decoder == "viterbi" and signed:
+        raise ValueError(
+            'decoder="viterbi" needs a grammar without negative parameters; use '
+            '"max-marginal" or "mbr"'
+        )
+    return decoder
+
+
+def item_nodes(forest, items, parent):
+    """Nodes of the binary trees of sentences.
+
+    Parameters
+    ----------
+    forest : Forest
+        Items of the sentences.
+    items, parent : ndarray of int32, shape (n_nodes,)
+        Items of each tree, and the places of their parents.
+
+    Returns
+    -------
+    ndarray of int32, shape (4, n_nodes)
+        Label, parent, start and stop.
+    """
+    bounds = [span_bounds(n) for n in forest.n_words.tolist()]
+    start, stop = np.concatenate(bounds, axis=1)
+    span = forest.item_span[items]
+    label = forest.item_label[items]
+    return np.array([label, parent, start[span], stop[span]], dtype=np.int32)
+
+
+def assemble(treebank, names, rows, *, binarized):
+    """Put the nodes of all rows into a treebank.
+
+    Parameters
+    ----------
+    treebank : Treebank
+        The sentences.
+    names : sequence of str or None
+        Names of the label ids of the nodes; None for a bare word.
+    rows : list of ndarray of int32, shape (4, n_nodes)
+        Label, parent, start and stop of each row's nodes, in preorder.
+    binarized : bool
+        Whether the labels are those of a :class:`TreeBinarizer`, whose work is undone.
+
+    Returns
+    -------
+    Treebank
+    """
+    node_offsets = offsets([nodes.shape[1] for nodes in rows])
+    columns = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0), np.int32)
+    used, label = np.unique(columns[0], return_inverse=True)
+    table = {}
+    ids = [
+        -1 if names[x] is None else table.setdefault(names[x], len(table))
+        for x in used.tolist()
+    ]
+    tags = [table.setdefault(name, len(table)) for name in treebank.labels]
+    size = np.ones(columns.shape[1], dtype=np.int32)
+    kernel.subtree_sizes(node_offsets, columns[1], size)
+    trees = treebank.replace(
+        label=np.array(ids, dtype=np.int32)[label],
+        size=size,
+        parent=columns[1],
+        start=columns[2],
+        stop=columns[3],
+        node_offsets=node_offsets,
+        labels=tuple(table),
+        # Predicted trees hold the original tokens, not the words that the model saw.
+        word=treebank.token,
+        words=treebank.tokens,
+        tag=np.array([*tags, -1], dtype=np.int32)[treebank.tag],
+        binarized=binarized,
+        check=False,
+    )
+    return unbinarize(trees) if binarized else trees
+
+
+def distinct_trees(trees, scores):
+    """Pair the next trees with their scores, without repetitions.
+
+    Trees that differ only in a tag are equal once the given tag replaces it.
+    """
+    first = {}
+    for score in scores:
+        tree = next(trees)
+        first.setdefault(str(tree), (tree, score))
+    return list(first.values())

@@ -1,4 +1,4 @@
-"""An answer for every row: coarser charts, flat trees, and a report of them."""
+"""Prediction: a tree for every row, coarser charts, flat trees, and a report."""
 
 import sys
 import time
@@ -12,11 +12,18 @@ from lpcfg_sk._parallel import map_chunks, run_apart
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ChartMemoryError, ParseError, ParseFailureWarning
-from lpcfg_sk.parsing._chart_parser import assemble
+from lpcfg_sk.metrics import f1_score
+from lpcfg_sk.parsing._decoders import assemble
 from lpcfg_sk.parsing._sentences import LONG
-from lpcfg_sk.treebank import concatenate
+from lpcfg_sk.treebank import (
+    TreebankInputMixin,
+    check_sample_weight,
+    check_treebank,
+    concatenate,
+    unbinarize,
+)
 
-#: What may be done about a sentence without a tree.
+#: Ways to treat a sentence without a tree.
 ON_FAILURE = ("flat", "raise", "skip")
 
 _COLUMNS = ("label", "size", "parent", "start", "stop")
@@ -24,8 +31,93 @@ _NO_PARSE = "no parse under the grammar"
 _WITH_PARSE = ("parsed", "coarser")
 
 
+class ParserMixin(TreebankInputMixin):
+    """Methods of a parser whose ``_parse(X)`` returns trees and a report."""
+
+    def predict(self, X, *, return_status=False):
+        """Parse sentences.
+
+        Parameters
+        ----------
+        X : Treebank, ShardedTreebank or iterable of trees or sentences
+            Only the words are parsed; a token that is given with a tag keeps it, see
+            "Given tags" in the user guide. Shards are parsed one after the other.
+        return_status : bool, default=False
+            Whether to return the status of each row as well.
+
+        Returns
+        -------
+        trees : Treebank
+            One tree per row over the original tokens, not binarised. An empty row
+            stays empty; `on_failure` decides about other rows without a parse.
+        status : DataFrame, only if `return_status`
+            One row per sentence with the columns ``status`` and ``reason``. The status
+            is "parsed", "coarser" (the chart did not fit `max_memory`, so more of it
+            was pruned), "flat", "skipped" or "empty".
+
+        Warns
+        -----
+        ParseFailureWarning
+            If sentences did not get the tree asked for; one warning for all of them,
+            and none with `return_status`.
+
+        Notes
+        -----
+        "mbr" and "max-marginal" compute in single precision where no parameter is
+        negative, :meth:`marginals` and :meth:`span_marginals` in double precision.
+        """
+        trees, report = self._parse(X)
+        if return_status:
+            return trees, report.frame()
+        report.warn()
+        return trees
+
+    def score(self, X, y=None, *, sample_weight=None):
+        """Labelled F1 of the predicted trees.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees
+            Sentences to parse, and the gold trees where `y` is None.
+        y : Treebank or iterable of trees, default=None
+            Gold trees. Rows without one are left out.
+        sample_weight : array-like of float, shape (n_sentences,), default=None
+            Weights of the sentences.
+
+        Returns
+        -------
+        f1 : float
+            Between 0 and 1, see :func:`~lpcfg_sk.metrics.f1_score`. Sentences whose
+            predicted words differ from the gold ones count as wrong, whereas EVALB
+            leaves them out.
+        """
+        X = self._check_sentences(X)
+        gold = X if y is None else check_treebank(y, estimator=self)
+        X, gold, sample_weight = self._with_trees(X, gold, sample_weight)
+        if gold.binarized:
+            gold = unbinarize(gold)
+        trees, report = self._parse(X)
+        report.warn_of_score()
+        return f1_score(gold, trees, sample_weight=sample_weight)
+
+    def _with_trees(self, X, gold, sample_weight):
+        """Leave out the rows of all three whose gold tree is missing."""
+        rows = gold.is_parsed
+        if rows.all() and len(rows):
+            return X, gold, sample_weight
+        if not rows.any():
+            raise ValueError(
+                f"{type(self).__name__}.score needs a gold tree, and none of these "
+                f"{len(rows)} rows has one; in cross-validation of trees and "
+                "sentences, shuffle the rows: KFold(5, shuffle=True, random_state=0)"
+            )
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, gold)[rows]
+        return X[rows], gold[rows], sample_weight
+
+
 class RowReport:
-    """What became of each row of a prediction.
+    """Status of each row of a prediction.
 
     Parameters
     ----------
@@ -99,7 +191,7 @@ class _Piece(NamedTuple):
 def parse_every_row(
     X, parse, *, coarser=tuple, flat=None, on_failure, n_jobs=None, verbose=0
 ):
-    """Parse all rows, whatever happens to some of them.
+    """Parse all rows, also where some have no parse or too large a chart.
 
     An empty row stays empty. A row whose chart does not fit goes through the coarser
     parsers, and has a flat tree in the end.

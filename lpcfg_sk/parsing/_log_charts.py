@@ -98,11 +98,11 @@ def _sum(numbers, axis):
         shape = [size for i, size in enumerate(numbers.shape[1:], 1) if i != axis]
         return np.stack([np.full(shape, -np.inf), np.zeros(shape)])
     log, sign = numbers
-    top = log.max(axis=axis - 1, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    total = np.sum(sign * np.exp(log - top), axis=axis - 1)
+    largest = log.max(axis=axis - 1, keepdims=True)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    total = np.sum(sign * np.exp(log - largest), axis=axis - 1)
     with np.errstate(divide="ignore"):
-        log = np.log(np.abs(total)) + np.squeeze(top, axis=axis - 1)
+        log = np.log(np.abs(total)) + np.squeeze(largest, axis=axis - 1)
     return np.stack([log, np.sign(total)])
 
 

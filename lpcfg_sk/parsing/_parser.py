@@ -5,7 +5,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lpcfg_sk.parsing._nltk import nltk_parser
+from lpcfg_sk.treebank import Treebank
 
 
 def _learner_has(name):
@@ -76,8 +76,10 @@ class Parser(Pipeline):
         # Made on demand: the table costs as much as parsing a short sentence.
         return self._report.frame()
 
-    def _seen(self, X):
-        """Return X as the learner sees it."""
+    def _seen(self, X, *, words_only=True):
+        """Return X as the learner sees it, by default without its trees."""
+        if words_only and isinstance(X, Treebank) and not X.binarized:
+            X = X.unparsed()
         # A loop, because self[:-1] would make a new pipeline in each call.
         try:
             for _, _, step in self._iter(with_final=False):
@@ -208,9 +210,8 @@ class Parser(Pipeline):
         -------
         log_prob : ndarray of float64, shape (n_rows,)
         """
-        return self._final_estimator.mixture_log_prob(
-            self._seen(X), weight=weight, method=method
-        )
+        X = self._seen(X, words_only=method == "sentence_log_prob")
+        return self._final_estimator.mixture_log_prob(X, weight=weight, method=method)
 
     @_learner_has("sample")
     def sample(self, n=1, random_state=None):
@@ -247,7 +248,7 @@ class Parser(Pipeline):
         -------
         self : Parser
         """
-        self._final_estimator.partial_fit(self._seen(X), y, **params)
+        self._final_estimator.partial_fit(self._seen(X, words_only=False), y, **params)
         return self
 
     def to_nltk_parser(self):
@@ -274,4 +275,47 @@ class Parser(Pipeline):
         (S (NP (PRP he)) (VP (VBD worked) (ADVP (RB again))) (. .))
         """
         check_is_fitted(self)
-        return nltk_parser(self)
+        return _nltk_parser(self)
+
+
+def _nltk_parser(parser):
+    """Wrap a fitted parser as an ``nltk.parse.api.ParserI``."""
+    try:
+        from nltk.parse.api import ParserI
+    except ImportError:
+        raise ImportError(
+            "to_nltk_parser needs nltk: pip install nltk (or lpcfg_sk[nltk])"
+        ) from None
+
+    class NltkParser(ParserI):
+        """Trees of lpcfg_sk for NLTK, the best first."""
+
+        def __repr__(self):
+            return f"<NLTK parser of {parser[-1]}>"
+
+        def grammar(self):
+            """Raise an error: NLTK's grammars have no latent states."""
+            raise NotImplementedError(
+                "a grammar of lpcfg_sk is not one of NLTK; it is grammar_ of the "
+                "learner, parser[-1]"
+            )
+
+        def parse_sents(self, sents, k=1):
+            """Yield an iterator over the best k trees of each sentence.
+
+            A sentence without a parse has none.
+            """
+            if k > 1:
+                for parses in parser.parse_kbest(sents, k):
+                    yield (tree.to_nltk() for tree, _ in parses)
+                return
+            trees, status = parser.predict(sents, return_status=True)
+            found = status["status"].isin(["parsed", "coarser"])
+            for tree, has_parse in zip(trees, found, strict=True):
+                yield iter([tree.to_nltk()] if has_parse else [])
+
+        def parse(self, sent, k=1):
+            """Return an iterator over the best k trees of a sentence."""
+            return next(self.parse_sents([sent], k))
+
+    return NltkParser()

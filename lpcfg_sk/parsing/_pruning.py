@@ -48,7 +48,7 @@ _RULE_SHARE = 0.1
 # From this many bytes on, it is worth asking the system for memory beforehand.
 _LARGE = 2**24
 
-# A threshold that leaves no tree is multiplied by this factor, and set to zero at last.
+# A threshold that leaves no tree is multiplied by this factor; the last try is zero.
 _LOWER = 1e-3
 _LOWEST = 1e-12
 
@@ -319,11 +319,11 @@ class ChartPruner:
         PrunedRows
         """
         live, as_unknown = self._live_rows(n_words, tokens, self.threshold, False)
-        forest, found = None, live.total > 0.0
+        forest, has_tree = None, live.total > 0.0
         if connected:
             _, forest = self._connected(n_words, live, self.threshold)
-            found = self._has_root(forest)
-        return PrunedRows(n_words, live, forest, as_unknown, tokens, found)
+            has_tree = self._has_root(forest)
+        return PrunedRows(n_words, live, forest, as_unknown, tokens, has_tree)
 
     def _bytes(self, n):
         """Return the bytes that sentences of n words take before items are known."""

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg_sk._kernels._pivot import rule_mixture
-from lpcfg_sk._kernels._pivot_sum import FeatureRows, feature_gradient
+from lpcfg_sk._kernels._pivot import FeatureRows, feature_gradient, rule_mixture
 from lpcfg_sk._parallel import cut_by_work, map_chunks
 from lpcfg_sk._ragged import offsets, ragged_indices
 from lpcfg_sk.lpcfg import Estimates

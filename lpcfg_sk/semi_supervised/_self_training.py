@@ -9,11 +9,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lpcfg_sk._base import ParserMixin
 from lpcfg_sk._pipeline import unfrozen
 from lpcfg_sk._validation import N_JOBS, HasMethods, Interval, fit_context
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.exceptions import ParseFailureWarning
+from lpcfg_sk.parsing import ParserMixin
 from lpcfg_sk.semi_supervised._automatic_trees import (
     AutomaticTrees,
     fit_weighted,

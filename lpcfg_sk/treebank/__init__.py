@@ -11,6 +11,7 @@ from lpcfg_sk.treebank._labels import (
     encode_label,
     escape_label,
 )
+from lpcfg_sk.treebank._picture import figures_html
 from lpcfg_sk.treebank._reader import read_treebank, treebank_files
 from lpcfg_sk.treebank._rule_index import RuleIndex, count_rules, leaf_tokens
 from lpcfg_sk.treebank._rule_table import (

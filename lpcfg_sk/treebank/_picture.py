@@ -1,7 +1,7 @@
-"""Pictures of trees."""
+"""Pictures of trees, and small tables of figures, for notebooks."""
 
 import re
-from xml.sax.saxutils import escape
+from html import escape
 
 #: Height of a row, width of a character and gap between words of a picture, in pixels.
 _ROW, _CHAR, _GAP = 44, 8.4, 14
@@ -44,7 +44,7 @@ def draw_svg(tree):
     for (row, x), (_, _, text, is_word) in zip(place, nodes, strict=True):
         style = "" if is_word else ' font-weight="bold"'
         parts.append(f'<text x="{x:.1f}" y="{row * _ROW + 20}"{style}>')
-        parts.append(f"{escape(text)}</text>")
+        parts.append(f"{escape(text, quote=False)}</text>")
     parts.append("</svg>")
     return _NOT_IN_XML.sub("\ufffd", "".join(parts))
 
@@ -77,3 +77,37 @@ def _layout(tree):
         right = last.setdefault(parent, centre)
         nodes[parent][1] = centre + share * (right - centre)
     return nodes, edges
+
+
+def figures_html(title, figures, below=""):
+    """Write a heading and a table of two columns.
+
+    Parameters
+    ----------
+    title : str
+        Name of the object.
+    figures : mapping of str to object
+        Names and values; whole numbers are written with commas.
+    below : str, default=""
+        HTML that follows the table.
+
+    Returns
+    -------
+    html : str
+
+    Examples
+    --------
+    >>> from lpcfg_sk.treebank import figures_html
+    >>> "<td>1,200</td>" in figures_html("Treebank", {"trees": 1200})
+    True
+    """
+    texts = {
+        name: f"{value:,}" if isinstance(value, int) else str(value)
+        for name, value in figures.items()
+    }
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f"<td>{escape(text)}</td></tr>"
+        for name, text in texts.items()
+    )
+    return f"<div><strong>{escape(title)}</strong><table>{rows}</table>{below}</div>"

@@ -240,12 +240,18 @@ lex_word, lex_label, root_label
         RuleCounts
         """
         weight = np.ones(self.n_trees) if weight is None else weight
+        node_weight = self.node_weight(weight)
+
+        def total(ids, n):
+            nodes = ids >= 0
+            return np.bincount(ids[nodes], weights=node_weight[nodes], minlength=n)
+
         return RuleCounts(
             **self.table(),
-            label_count=self.label_counts(weight),
-            rule_count=self.rule_counts(weight),
-            lexical_count=self.lexical_counts(weight),
-            root_count=self.root_counts(weight),
+            label_count=total(self.label, len(self.nonterminals)),
+            rule_count=total(self.rule, self.n_rules),
+            lexical_count=total(self.entry, len(self.lex_label)),
+            root_count=np.bincount(self.top, weight, len(self.root_label)),
             weight=float(weight.sum()),
             n_trees=self.n_trees,
             binarized=bool(binarized),
@@ -267,73 +273,6 @@ lex_word, lex_label, root_label
         if weight is None:
             return np.ones(self.n_nodes)
         return np.repeat(np.asarray(weight, float), np.diff(self.node_offsets))
-
-    def label_counts(self, weight=None):
-        """Return how often each nonterminal occurs, with one weight per tree.
-
-        Parameters
-        ----------
-        weight : ndarray of float64, shape (n_trees,), default=None
-            Weight of each tree; None for ones.
-
-        Returns
-        -------
-        ndarray of float64
-            One number per nonterminal.
-        """
-        return self._count_nodes(self.label, weight, len(self.nonterminals))
-
-    def rule_counts(self, weight=None):
-        """Return how often each binary rule occurs, with one weight per tree.
-
-        Parameters
-        ----------
-        weight : ndarray of float64, shape (n_trees,), default=None
-            Weight of each tree; None for ones.
-
-        Returns
-        -------
-        ndarray of float64
-            One number per binary rule.
-        """
-        return self._count_nodes(self.rule, weight, self.n_rules)
-
-    def lexical_counts(self, weight=None):
-        """Return how often each lexical rule occurs, with one weight per tree.
-
-        Parameters
-        ----------
-        weight : ndarray of float64, shape (n_trees,), default=None
-            Weight of each tree; None for ones.
-
-        Returns
-        -------
-        ndarray of float64
-            One number per lexical rule.
-        """
-        return self._count_nodes(self.entry, weight, len(self.lex_label))
-
-    def _count_nodes(self, ids, weight, n):
-        """Return the weight of the nodes with each of n ids."""
-        nodes = ids >= 0
-        weights = self.node_weight(weight)[nodes]
-        return np.bincount(ids[nodes], weights=weights, minlength=n)
-
-    def root_counts(self, weight=None):
-        """Return how often each root entry occurs, with one weight per tree.
-
-        Parameters
-        ----------
-        weight : ndarray of float64, shape (n_trees,), default=None
-            Weight of each tree; None for ones.
-
-        Returns
-        -------
-        ndarray of float64
-            One number per root entry.
-        """
-        weight = np.ones(self.n_trees) if weight is None else weight
-        return np.bincount(self.top, weights=weight, minlength=len(self.root_label))
 
 
 def count_rules(X, weight=None, *, estimator="count_rules", n_jobs=None):

@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lpcfg_sk._html import figures_html
 from lpcfg_sk._parallel import cut_by_work
 from lpcfg_sk._ragged import read_only
 from lpcfg_sk.treebank._columns import (
@@ -28,6 +27,7 @@ from lpcfg_sk.treebank._columns import (
 from lpcfg_sk.treebank._objects import columns_of_objects, iter_rows, kind_of
 from lpcfg_sk.treebank._origins import WithOrigins
 from lpcfg_sk.treebank._penn import scan_brackets
+from lpcfg_sk.treebank._picture import figures_html
 from lpcfg_sk.treebank._storage import TreebankFiles
 from lpcfg_sk.treebank._symbols import SymbolTable
 from lpcfg_sk.treebank._tree import Tree

@@ -261,7 +261,7 @@ def transforms_shards(transform):
 
 
 class TreebankInputMixin(CheckedStateMixin):
-    """An estimator whose X are trees."""
+    """An estimator that takes trees as X."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -284,7 +284,7 @@ class TreebankInputMixin(CheckedStateMixin):
 class TreebankTransformerMixin(
     TreebankInputMixin, TransformerMixin, auto_wrap_output_keys=None
 ):
-    """A transformer whose X are trees."""
+    """A transformer that takes trees as X."""
 
     def fit_transform(self, X, y=None, **fit_params):
         """Fit to trees and transform them.

@@ -91,7 +91,7 @@ def test_the_likelihood_never_falls(trees, m, seed):
 
 
 def test_a_falling_likelihood_is_told():
-    run = Run(None, None, max_iter=2, tol=None, n_idle=1)
+    run = Run(None, None)
     run.lower_bounds = [-2.0, -3.0]
     with pytest.warns(ConvergenceWarning, match="fell by"):
         plain()._report(run)

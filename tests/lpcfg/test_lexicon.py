@@ -144,8 +144,9 @@ def test_negligible_labels_are_left_out():
 def test_totals_of_words_are_kept(seed):
     trees, tokens = random_trees(np.random.default_rng(seed))
     index = RuleIndex.from_treebank(with_classes(trees))
-    counts = index.lexical_counts()
-    lexicon = smooth_lexicon(index.count(), np.ones(3, dtype=int), counts, alpha=2.0)
+    rules = index.count()
+    counts = rules.lexical_count
+    lexicon = smooth_lexicon(rules, np.ones(3, dtype=int), counts, alpha=2.0)
     totals = np.add.reduceat(lexicon.lexical, lexicon.word_offset[:-1])
     words = [x for _, x in tokens]
     for word, total in zip(lexicon.words, totals, strict=True):
@@ -159,8 +160,9 @@ def test_totals_of_words_are_kept(seed):
 def test_without_smoothing_nothing_changes(seed):
     trees, _ = random_trees(np.random.default_rng(seed))
     index = RuleIndex.from_treebank(with_classes(trees))
-    counts = index.lexical_counts()
-    lexicon = smooth_lexicon(index.count(), np.ones(3, dtype=int), counts, alpha=0)
+    rules = index.count()
+    counts = rules.lexical_count
+    lexicon = smooth_lexicon(rules, np.ones(3, dtype=int), counts, alpha=0)
     assert lexicon.unknown_word is None
     assert lexicon.words == index.words
     assert np.array_equal(lexicon.lexical, counts)
@@ -174,8 +176,9 @@ def test_weights_mean_repetition(seed):
     once = RuleIndex.from_treebank(with_classes(trees))
     often = RuleIndex.from_treebank(with_classes(np.repeat(trees, weight).tolist()))
     ones = np.ones(3, dtype=int)
-    one = smooth_lexicon(once.count(weight), ones, once.lexical_counts(weight))
-    two = smooth_lexicon(often.count(), ones, often.lexical_counts())
+    one, two = once.count(weight), often.count()
+    one = smooth_lexicon(one, ones, one.lexical_count)
+    two = smooth_lexicon(two, ones, two.lexical_count)
     assert one.words == two.words
     assert_allclose(one.lexical, two.lexical, rtol=EXACT, atol=0)
 

@@ -30,7 +30,7 @@ def counted(trees, weights):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_counts_equal_a_walk_over_the_trees(trees, weighted):
     weights = np.arange(len(trees)) % 4 if weighted else np.ones(len(trees))
-    index = RuleIndex.from_treebank(Treebank(trees))
+    index = RuleIndex.from_treebank(Treebank(trees)).count(weights)
     rules, roots, labels = counted(trees, weights.tolist())
     names, words = index.nonterminals, index.words
     assert list(names) == sorted(labels)
@@ -40,25 +40,25 @@ def test_counts_equal_a_walk_over_the_trees(trees, weighted):
             index.rule_parent,
             index.rule_left,
             index.rule_right,
-            index.rule_counts(weights),
+            index.rule_count,
             strict=True,
         )
     }
     found |= {
         (names[a], words[x]): n
         for a, x, n in zip(
-            index.lex_label, index.lex_word, index.lexical_counts(weights), strict=True
+            index.lex_label, index.lex_word, index.lexical_count, strict=True
         )
     }
     assert found == dict(rules)
     assert dict(
         zip(
             [names[a] for a in index.root_label],
-            index.root_counts(weights),
+            index.root_count,
             strict=True,
         )
     ) == dict(roots)
-    assert dict(zip(names, index.label_counts(weights), strict=True)) == dict(labels)
+    assert dict(zip(names, index.label_count, strict=True)) == dict(labels)
 
 
 def test_every_node_knows_its_rule(trees):
@@ -93,9 +93,9 @@ def test_take_keeps_ids(trees):
     rows = np.arange(len(trees)) % 3 == 1
     part = index.take(rows)
     assert part.n_trees == rows.sum()
-    weight = rows.astype(float)
-    for name in ("rule_counts", "lexical_counts", "root_counts", "label_counts"):
-        assert np.array_equal(getattr(part, name)(), getattr(index, name)(weight)), name
+    counts, of_all = part.count(), index.count(rows.astype(float))
+    for name in ("rule_count", "lexical_count", "root_count", "label_count"):
+        assert np.array_equal(getattr(counts, name), getattr(of_all, name)), name
     alone = RuleIndex.from_treebank(Treebank(trees)[rows])
     assert [part.words[i] for i in part.word] == [alone.words[i] for i in alone.word]
 

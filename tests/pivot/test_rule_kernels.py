@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from lpcfg_sk._kernels._pivot import rule_gradient, rule_mixture
-from lpcfg_sk._kernels._pivot_sum import FeatureRows, feature_gradient
+from lpcfg_sk._kernels._pivot import (
+    FeatureRows,
+    feature_gradient,
+    rule_gradient,
+    rule_mixture,
+)
 from tests.reference.pivot import combination_gradient, step_two_update
 from tests.tolerances import EXACT
 
