@@ -45,8 +45,51 @@ def _can_prune(coarse, grammar):
     )
 
 
-class ChartParserMixin(ParserMixin):
-    """Methods of a model whose ``_parser()`` returns a :class:`ChartParser`."""
+class BaseLPCFG(ParserMixin, TreebankTransformerMixin, BaseEstimator):
+    """Base of the learners: parsing, scoring and sampling with a fitted grammar.
+
+    A subclass implements ``fit(X, y=None, *, sample_weight=None)``, which ends in
+    :meth:`_set_model`, and lists the parameters below among its own.
+
+    Parameters
+    ----------
+    decoder : str, default="auto"
+        Which tree :meth:`predict` returns.
+
+        - "max-marginal": the tree of the grammar with the largest sum of marginals;
+        - "mbr": the brackets with the largest sum of P(X, i, j) − λ over the
+          original labels, whether or not the grammar allows their combination;
+        - "max-rule-product": the tree with the largest product of rule posteriors;
+        - "viterbi": the tree of the best derivation (no negative parameters);
+        - "auto": "max-marginal" for grammars with negative parameters, else "mbr".
+    prune : float or None, default=6e-4
+        Chart items whose posterior under a plain treebank PCFG is estimated to be
+        smaller are left out; the section "Pruning" of the user guide says how it is
+        estimated. Probabilities and marginals are computed with ``prune * 5e-9``.
+        None (or 0) for full charts, which is exact and slow.
+    max_memory : int, default=2**31
+        Most bytes that the chart of one sentence may take. A sentence that needs more
+        is parsed with ``prune`` raised to 6e-4, 6e-3 and 6e-2 in turn.
+    on_failure : {"flat", "raise", "skip"}, default="flat"
+        What :meth:`predict` does about a sentence without a parse, or whose coarsest
+        chart does not fit `max_memory`: give it a flat tree, raise
+        :class:`ParseError` or :class:`ChartMemoryError` (without trying coarser
+        charts), or leave it without a tree.
+    n_jobs : int, default=None
+        Number of threads. The result does not depend on it.
+    verbose : int, default=0
+        How much to report during long computations.
+
+    Attributes
+    ----------
+    grammar_ : LPCFG
+        The model.
+    coarse_ : LPCFG
+        The plain PCFG of the training trees, which prunes charts.
+    binarized_ : bool
+        Whether the training trees came from a :class:`TreeBinarizer`; predicted trees
+        are then restored.
+    """
 
     _parameter_constraints: dict = {
         "decoder": [StrOptions(set(DECODERS))],
@@ -57,13 +100,80 @@ class ChartParserMixin(ParserMixin):
         "verbose": ["verbose"],
     }
 
-    def _row_parser(self):
-        """Return what :meth:`predict` parses with."""
-        return self._parser()
+    #: Whether the learner needs InsideFeatures and OutsideFeatures before it.
+    _uses_features = False
+
+    def __init__(
+        self,
+        *,
+        decoder="auto",
+        prune=6e-4,
+        max_memory=2**31,
+        on_failure="flat",
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.decoder = decoder
+        self.prune = prune
+        self.max_memory = max_memory
+        self.on_failure = on_failure
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _set_model(self, grammar, coarse, treebank):
+        """Set the attributes that were learnt from a treebank.
+
+        Parameters
+        ----------
+        grammar : LPCFG
+            The model.
+        coarse : LPCFG
+            Plain PCFG of the same trees.
+        treebank : Treebank, ShardedTreebank, or object with `binarized`
+            The training trees.
+        """
+        self.grammar_ = grammar
+        self.coarse_ = coarse
+        self.binarized_ = bool(treebank.binarized)
+
+    def _say(self, text):
+        """Report a step of a long computation on standard error."""
+        if self.verbose:
+            sys.stderr.write(f"{type(self).__name__}: {text}\n")
+
+    # -- parsing ---------------------------------------------------------------
+
+    def _parser(self):
+        """Return the parser of the fitted grammar, made once per fit and settings."""
+        check_is_fitted(self)
+        grammars = (self.grammar_, self.coarse_)
+        settings = self._parser_settings()
+        made_of = (*grammars, *settings.values())
+        known, parser = _PARSERS.get(self, ((), None))
+        if parser is None or not all(map(operator.is_, made_of, known)):
+            # Parameters may have been set since the fit checked them.
+            self._validate_params()
+            if self.coarse_ is not None and not _can_prune(self.coarse_, self.grammar_):
+                raise ValueError(
+                    "grammar_ and coarse_ do not belong together: coarse_ is a plain "
+                    "PCFG over the same nonterminals and words; fit the learner again"
+                )
+            parser = ChartParser(*grammars, **settings)
+            # Threads that share a learner replace the pair as a whole.
+            _PARSERS[self] = made_of, parser
+        return parser
+
+    def _parser_settings(self):
+        return {
+            "binarized": self.binarized_,
+            "decoder": self.decoder,
+            "prune": self.prune,
+            "max_memory": self.max_memory,
+        }
 
     def _parse(self, X):
         X = self._check_sentences(X, sharded=True)
-        parser = self._row_parser()
+        parser = self._parser()
         return parse_every_row(
             X,
             parser.predict,
@@ -171,124 +281,6 @@ class ChartParserMixin(ParserMixin):
         return self._parser().parse_kbest(
             X, k, lenient=self._lenient, n_jobs=self.n_jobs
         )
-
-
-class BaseLPCFG(ChartParserMixin, TreebankTransformerMixin, BaseEstimator):
-    """Base of the learners: parsing, scoring and sampling with a fitted grammar.
-
-    A subclass implements ``fit(X, y=None, *, sample_weight=None)``, which ends in
-    :meth:`_set_model`, and lists the parameters below among its own.
-
-    Parameters
-    ----------
-    decoder : str, default="auto"
-        Which tree :meth:`predict` returns.
-
-        - "max-marginal": the tree of the grammar with the largest sum of marginals;
-        - "mbr": the brackets with the largest sum of P(X, i, j) − λ over the
-          original labels, whether or not the grammar allows their combination;
-        - "max-rule-product": the tree with the largest product of rule posteriors;
-        - "viterbi": the tree of the best derivation (no negative parameters);
-        - "auto": "max-marginal" for grammars with negative parameters, else "mbr".
-    prune : float or None, default=6e-4
-        Chart items whose posterior under a plain treebank PCFG is estimated to be
-        smaller are left out; the section "Pruning" of the user guide says how it is
-        estimated. Probabilities and marginals are computed with ``prune * 5e-9``.
-        None (or 0) for full charts, which is exact and slow.
-    max_memory : int, default=2**31
-        Most bytes that the chart of one sentence may take. A sentence that needs more
-        is parsed with ``prune`` raised to 6e-4, 6e-3 and 6e-2 in turn.
-    on_failure : {"flat", "raise", "skip"}, default="flat"
-        What :meth:`predict` does about a sentence without a parse, or whose coarsest
-        chart does not fit `max_memory`: give it a flat tree, raise
-        :class:`ParseError` or :class:`ChartMemoryError` (without trying coarser
-        charts), or leave it without a tree.
-    n_jobs : int, default=None
-        Number of threads. The result does not depend on it.
-    verbose : int, default=0
-        How much to report during long computations.
-
-    Attributes
-    ----------
-    grammar_ : LPCFG
-        The model.
-    coarse_ : LPCFG
-        The plain PCFG of the training trees, which prunes charts.
-    binarized_ : bool
-        Whether the training trees came from a :class:`TreeBinarizer`; predicted trees
-        are then restored.
-    """
-
-    #: Whether the learner needs InsideFeatures and OutsideFeatures before it.
-    _uses_features = False
-
-    def __init__(
-        self,
-        *,
-        decoder="auto",
-        prune=6e-4,
-        max_memory=2**31,
-        on_failure="flat",
-        n_jobs=None,
-        verbose=0,
-    ):
-        self.decoder = decoder
-        self.prune = prune
-        self.max_memory = max_memory
-        self.on_failure = on_failure
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _set_model(self, grammar, coarse, treebank):
-        """Set the attributes that were learnt from a treebank.
-
-        Parameters
-        ----------
-        grammar : LPCFG
-            The model.
-        coarse : LPCFG
-            Plain PCFG of the same trees.
-        treebank : Treebank, ShardedTreebank, or object with `binarized`
-            The training trees.
-        """
-        self.grammar_ = grammar
-        self.coarse_ = coarse
-        self.binarized_ = bool(treebank.binarized)
-
-    def _say(self, text):
-        """Report a step of a long computation on standard error."""
-        if self.verbose:
-            sys.stderr.write(f"{type(self).__name__}: {text}\n")
-
-    # -- parsing ---------------------------------------------------------------
-
-    def _parser(self):
-        """Return the parser of the fitted grammar, made once per fit and settings."""
-        check_is_fitted(self)
-        grammars = (self.grammar_, self.coarse_)
-        settings = self._parser_settings()
-        made_of = (*grammars, *settings.values())
-        known, parser = _PARSERS.get(self, ((), None))
-        if parser is None or not all(map(operator.is_, made_of, known)):
-            # Parameters may have been set since the fit checked them.
-            self._validate_params()
-            if self.coarse_ is not None and not _can_prune(self.coarse_, self.grammar_):
-                raise ValueError(
-                    "grammar_ and coarse_ do not belong together: coarse_ is a plain "
-                    "PCFG over the same nonterminals and words; fit the learner again"
-                )
-            parser = ChartParser(*grammars, **settings)
-            # Threads that share a learner replace the pair as a whole.
-            _PARSERS[self] = made_of, parser
-        return parser
-
-    def _parser_settings(self):
-        return {
-            "binarized": self.binarized_,
-            "decoder": self.decoder,
-            "prune": self.prune,
-            "max_memory": self.max_memory,
-        }
 
     # -- probabilities -----------------------------------------------------------
 

@@ -7,13 +7,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+import lpcfg_sk
 from lpcfg_sk._kernels._wta_charts import best_bracketing
 from lpcfg_sk._parallel import map_chunks
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk._validation import N_JOBS, HasMethods, Interval
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.automata._wta import WTA
-from lpcfg_sk.em import PCFG
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.lpcfg import LPCFG
 from lpcfg_sk.treebank import (
@@ -54,7 +54,7 @@ class BaseAutomatonCompressor(TreebankInputMixin, BaseEstimator):
                 f"{type(self).__name__} needs a treebank to fit its estimator; give "
                 "one, or a fitted learner, an LPCFG or a WTA as estimator."
             )
-        given = PCFG() if self.estimator is None else self.estimator
+        given = lpcfg_sk.PCFG() if self.estimator is None else self.estimator
         learner = clone(given)
         weighted = sample_weight is not None and _takes_weights(learner)
         learner.fit(X, **({"sample_weight": sample_weight} if weighted else {}))

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from lpcfg_sk._ragged import offsets
-from lpcfg_sk._validation import Interval, StrOptions, fit_context
+from lpcfg_sk._validation import N_JOBS, Interval, StrOptions, fit_context
 from lpcfg_sk._warnings import warn_caller
 from lpcfg_sk.cfg._binomials import BinomialChains
 from lpcfg_sk.cfg._cfg import CFG
@@ -28,6 +28,8 @@ from lpcfg_sk.cfg._rules import Rule, rules_by_lhs
 from lpcfg_sk.exceptions import ConvergenceWarning
 from lpcfg_sk.lpcfg import smooth_lexicon
 from lpcfg_sk.treebank import check_sample_weight, check_treebank, over_chunks
+
+_DECODERS = ("auto", "viterbi", "max-marginal", "mbr", "max-rule-product")
 
 
 class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
@@ -172,7 +174,6 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict = {
-        **CFGParserMixin._parameter_constraints,
         "grammar": [CFG, None],
         "s": [Interval(Real, 0, None, closed="neither")],
         "gamma": [Interval(Real, 0, 0.5, closed="both"), None],
@@ -185,6 +186,12 @@ class MarginEMPCFG(RuleCountsMixin, CFGParserMixin, BaseEstimator):
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
+        "decoder": [StrOptions(set(_DECODERS))],
+        "prune": [Interval(Real, 0, 1, closed="left"), None],
+        "max_memory": [Interval(Integral, 1, None, closed="left")],
+        "on_failure": [StrOptions({"flat", "raise", "skip"})],
+        "n_jobs": N_JOBS,
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 

@@ -1,8 +1,6 @@
 """Parsing and sampling with a fitted context-free grammar."""
 
-from collections.abc import Callable
 from itertools import islice
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -10,7 +8,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from lpcfg_sk._base import ChartParserMixin
+import lpcfg_sk
 from lpcfg_sk._kernels._chart_spans import span_bounds
 from lpcfg_sk._ragged import offsets
 from lpcfg_sk._validation import check_count
@@ -30,8 +28,7 @@ from lpcfg_sk.cfg._derivations import (
     treebank_from_nodes,
 )
 from lpcfg_sk.cfg._rules import rules_by_lhs
-from lpcfg_sk.parsing import ChartParser
-from lpcfg_sk.treebank import Treebank, unbinarize
+from lpcfg_sk.treebank import Treebank, TreebankInputMixin, unbinarize
 
 # The last parser of each model, with the objects it was made of. Not an attribute of
 # the model: attributes are pickled, stored in model files, and compared.
@@ -41,15 +38,7 @@ _PARSERS = WeakKeyDictionary()
 _DECODERS_BY_RULES = ("auto", "viterbi", "max-marginal")
 
 
-class _RuleParser(NamedTuple):
-    """What prediction needs of a parser, see :class:`lpcfg_sk.parsing.ChartParser`."""
-
-    predict: Callable
-    flat_trees: Callable
-    coarser: Callable = tuple
-
-
-class CFGParserMixin(ChartParserMixin):
+class CFGParserMixin(TreebankInputMixin):
     """Methods of a model with ``grammar_``, a CFG, and ``theta_``, its probabilities.
 
     The model has the parameters `decoder`, `prune`, `max_memory` and `n_jobs`. Trees
@@ -57,11 +46,55 @@ class CFGParserMixin(ChartParserMixin):
     share, other grammars by charts for right-hand sides of any length.
     """
 
-    def _row_parser(self):
-        """Return what :meth:`predict` parses with."""
+    def predict(self, X, *, return_status=False):
+        """Parse the sentence of each row.
+
+        Parameters
+        ----------
+        X : Treebank, ShardedTreebank or iterable of trees or sentences
+            Trees are taken for their yields.
+        return_status : bool, default=False
+            Whether to return the status of each row as well.
+
+        Returns
+        -------
+        trees : Treebank
+            One tree per row over the original tokens, not binarised. An empty row
+            stays empty; `on_failure` decides about other rows without a derivation.
+        status : DataFrame, only if `return_status`
+            One row per sentence with the columns ``status`` ("parsed", "coarser",
+            "flat", "skipped" or "empty") and ``reason``.
+
+        Warns
+        -----
+        ParseFailureWarning
+            If sentences did not get the tree asked for; one warning for all of them,
+            and none with `return_status`.
+        """
+        trees, report = self._parse(X)
+        if return_status:
+            return trees, report.frame()
+        report.warn()
+        return trees
+
+    def _parse(self, X):
+        """Return the trees, and a report on the status of each row."""
+        X = self._check_sentences(X, sharded=True)
+        coarser = tuple
         if not self._binarized and self.decoder in _DECODERS_BY_RULES:
-            return _RuleParser(self._predict_by_rules, self._flat_trees)
-        return self._parser()
+            parse, flat = self._predict_by_rules, self._flat_trees
+        else:
+            parser = self._parser()
+            parse, flat, coarser = parser.predict, parser.flat_trees, parser.coarser
+        return lpcfg_sk.parsing.parse_every_row(
+            X,
+            parse,
+            coarser=coarser,
+            flat=flat,
+            on_failure=self.on_failure,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
 
     def _flat_trees(self, X):
         """Return trees of the start symbol over all words."""
@@ -158,7 +191,12 @@ class CFGParserMixin(ChartParserMixin):
         """
         X = self._check_sentences(X)
         if self._binarized:
-            return super().marginals(X, normalize=normalize)
+            charts = self._parser().charts(
+                X, open_class=False, precise=True, lenient=self._lenient
+            )
+            return lpcfg_sk.parsing.chart_marginals(
+                charts, normalize=normalize, n_jobs=self.n_jobs
+            )
         names = np.array(self.grammar_.nonterminals, dtype=object)
         hidden = self.grammar_.tables().start if self.grammar_.implicit_start else -1
         frames = []
@@ -183,6 +221,32 @@ class CFGParserMixin(ChartParserMixin):
             }
             frames.append(pd.DataFrame(columns))
         return frames
+
+    def span_marginals(self, X, *, precise=True):
+        """Posterior probabilities of brackets over the original labels.
+
+        Parameters
+        ----------
+        X : Treebank or iterable of trees or sentences
+            Only the words are parsed.
+        precise : bool, default=True
+            Whether to lower the threshold of the pruning by the factor 5e-9.
+
+        Returns
+        -------
+        frames : list of DataFrame
+            One per sentence, with the columns label, start, end, marginal, and tag,
+            which is True for the tag of a word.
+
+        Raises
+        ------
+        ValueError
+            If the unary rules of the grammar have a cycle.
+        """
+        X = self._check_sentences(X)
+        return self._parser().span_marginals(
+            X, lenient=self._lenient, precise=precise, n_jobs=self.n_jobs
+        )
 
     def sample(self, n=1, random_state=None, *, max_nodes=1_000_000):
         """Draw trees from the grammar.
@@ -326,6 +390,10 @@ class CFGParserMixin(ChartParserMixin):
         return self._parser().grammar
 
     @property
+    def _lenient(self):
+        return self.on_failure != "raise"
+
+    @property
     def _binarized(self):
         """Whether predicted trees are restored; old model files do not say."""
         return getattr(self, "binarized_", False)
@@ -345,7 +413,7 @@ class CFGParserMixin(ChartParserMixin):
         return parser
 
     def _make_parser(self, grammar):
-        return ChartParser(
+        return lpcfg_sk.parsing.ChartParser(
             grammar,
             grammar,
             binarized=self._binarized or not is_binary(self.grammar_),
