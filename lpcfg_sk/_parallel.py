@@ -11,7 +11,7 @@ import time
 import uuid
 from concurrent.futures import CancelledError
 from functools import cache
-from threading import Lock
+from threading import Event, Lock
 from typing import NamedTuple
 
 import joblib
@@ -44,9 +44,9 @@ __all__ = [
 CHUNK_WORK = 20_000
 
 # How often chunks are sent to a cluster whose workers die, and after how many seconds
-# without its result a task counts as lost.
+# a result that does not arrive counts as lost. A busy worker takes some to send it.
 _ATTEMPTS = 4
-_PATIENCE = 10
+_PATIENCE = 60
 
 
 def cut_by_work(work, target=CHUNK_WORK):
@@ -349,16 +349,21 @@ class _LostDataError(Exception):
 
 def _result(future):
     """Wait for the result of a task on a cluster."""
-    patience = _PATIENCE
     while True:
+        done = Event()
+        future.add_done_callback(lambda _, done=done: done.set())
+        while not done.wait(1.0):
+            # Ctrl-C is looked for in between.
+            pass
         try:
-            return future.result(timeout=1.0)
-        except (CancelledError, OSError) as error:
-            # What the function raises is raised here, too; a timeout is an OSError.
+            return future.result(timeout=_PATIENCE)
+        except (CancelledError, OSError, UnboundLocalError) as error:
+            # What the function raises is raised here, too. A timeout is an OSError, or,
+            # where it cancels the transfer of the result, an error of Dask's variables.
             if future.status == "error":
                 raise
-            patience = _PATIENCE if future.status == "pending" else patience - 1
-            if future.status == "cancelled" or patience == 0:
+            # The result can have died with its worker; then it is computed again.
+            if future.status != "pending":
                 raise _LostDataError(future.status) from error
 
 

@@ -1,4 +1,4 @@
-"""Report that kernels are being compiled, and go on if the disk is full.
+"""Report that kernels are being compiled, hold Ctrl-C back, survive a full disk.
 
 numba compiles a kernel when it is first called and stores the code on disk. It triggers
 an event around each compilation, and none if the code is found on disk. The garbage
@@ -11,11 +11,14 @@ import gc
 import os
 import sys
 import tempfile
+import threading
 import time
 
 from numba.core import event
 
-__all__ = ["CompilationListener", "listen"]
+from lpcfg_sk._interrupts import held_back
+
+__all__ = ["CompilationListener", "InterruptionListener", "listen"]
 
 #: "0" never writes, "1" always does; by default tests of other programs stay quiet.
 VARIABLE = "LPCFG_SK_COMPILE_MESSAGES"
@@ -89,9 +92,35 @@ class CompilationListener(event.Listener):
             sys.stderr.flush()
 
 
+class InterruptionListener(event.Listener):
+    """Lets Ctrl-C wait for the end of a step of the compiler.
+
+    LLVM calls functions of Python when it has made machine code. An exception in one of
+    them, which only Ctrl-C can raise, is lost, and the program would go on as if there
+    had been none. numba compiles and loads under a lock, which each step takes again.
+    """
+
+    def __init__(self):
+        self._steps = []
+
+    def on_start(self, event):
+        """Hold Ctrl-C back, after raising what was held back before."""
+        if threading.current_thread() is threading.main_thread():
+            step = held_back()
+            step.__enter__()
+            self._steps.append(step)
+
+    def on_end(self, event):
+        """Raise what the outermost step has held back."""
+        if self._steps and threading.current_thread() is threading.main_thread():
+            self._steps.pop().__exit__()
+
+
 def _is_own(dispatcher):
     function = getattr(dispatcher, "py_func", None)
-    return function is not None and function.__module__.startswith(__package__)
+    # Functions that are made by `exec` have no module.
+    module = getattr(function, "__module__", None) or ""
+    return module.startswith(__package__)
 
 
 def _has_room(folder):
@@ -107,5 +136,6 @@ def _has_room(folder):
 
 
 def listen():
-    """Report compilations from now on."""
+    """Report compilations, and hold Ctrl-C back in them, from now on."""
     event.register("numba:compile", CompilationListener())
+    event.register("numba:compiler_lock", InterruptionListener())

@@ -194,6 +194,9 @@ def project(block, label, projections, side, m, *, ridge=0.0):
         Row i has ``m[label[i]]`` values, zeros after them. A nonterminal without
         singular vectors has the constant 1.
     """
+    most = max((len(p.singular_values) for p in projections), default=1)
+    if max(m, default=1) > max(most, 1):
+        raise ValueError("the numbers of states do not fit the singular vectors")
     vectors = np.zeros((block.shape[0], int(max(m, default=1))))
     order = np.argsort(label, kind="stable")
     bounds = np.searchsorted(label[order], np.arange(len(m) + 1))

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import joblib
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 from lpcfg_sk import EMLPCFG, PCFG, make_parser
-from lpcfg_sk._parallel import Resident, map_chunks
+from lpcfg_sk._parallel import Resident, _LostDataError, _result, map_chunks
 from lpcfg_sk.datasets import load_toy
 from lpcfg_sk.exceptions import WorkerLossError
 
@@ -90,6 +90,32 @@ def test_chunks_of_a_dead_worker_are_sent_again(own_cluster):
     with a_worker_dies(own_cluster, 25):
         found = list(map_chunks(slow, [(data, i) for i in range(20)]))
     assert found == list(range(20))
+
+
+class _Lost:
+    """A result that does not arrive; Dask says so in one of these ways."""
+
+    def __init__(self, status, error):
+        self.status, self.error = status, error
+
+    def add_done_callback(self, function):
+        function(self)
+
+    def result(self, timeout):
+        raise self.error
+
+
+@pytest.mark.parametrize("status", ["finished", "cancelled"])
+@pytest.mark.parametrize("error", [TimeoutError(), CancelledError()])
+def test_a_result_that_does_not_arrive_is_lost(status, error):
+    with pytest.raises(_LostDataError):
+        _result(_Lost(status, error))
+    # On a busy machine Dask's timeout is this one.
+    with pytest.raises(_LostDataError):
+        _result(_Lost(status, UnboundLocalError("result")))
+    # The same errors of the function itself are raised as they are.
+    with pytest.raises(type(error)):
+        _result(_Lost("error", error))
 
 
 def test_data_of_a_dead_worker_is_sent_again(own_cluster):

@@ -212,8 +212,9 @@ def test_foreign_states_are_refused(name, value):
 def test_models_of_a_corpus_are_small_and_parse_alike(wsj_train, wsj_dev, tmp_path):
     em = EMLPCFG(16, init=PivotLPCFG(16), random_state=0, **FIXED)
     sentences = wsj_dev.unparsed()[:100]
-    for learner in (SpectralLPCFG(16), em):
+    # The sizes of the user guide, which were 144 and 119 MB before.
+    for learner, size in ((SpectralLPCFG(16), 15e6), (em, 24e6)):
         parser = make_parser(learner, horizontal=1).fit(wsj_train)
         loaded = again(parser, tmp_path / "model")
-        assert (tmp_path / "model").stat().st_size < 15e6
+        assert (tmp_path / "model").stat().st_size < size
         assert loaded.predict(sentences) == parser.predict(sentences)

@@ -346,7 +346,7 @@ def test_parameters_set_after_a_fit_are_those_of_a_fit(name, parameter):
         use(X)
 
 
-@pytest.mark.parametrize("m", [-1, 10**6])
+@pytest.mark.parametrize("m", [-1, 10**6, 2**31 - 1])
 def test_states_that_singular_vectors_do_not_have_are_refused(m):
     model = models.make("SpectralLPCFG")
     model.m_ = dict.fromkeys(model.m_, m)

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,11 @@ import pytest
 from numba import types
 
 from lpcfg_sk._kernels import _compilation, kernel_folder
-from lpcfg_sk._kernels._compilation import VARIABLE, CompilationListener
+from lpcfg_sk._kernels._compilation import (
+    VARIABLE,
+    CompilationListener,
+    InterruptionListener,
+)
 
 needs_compiler = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"
@@ -157,6 +162,27 @@ def test_progress_is_counted_by_outer_kernels(capsys, monkeypatch):
     first, second = capsys.readouterr().err.splitlines()
     assert "compiling kernels" in first
     assert "compiled 3 kernels in 14 s" in second
+
+
+def test_functions_of_others_are_not_counted():
+    listener = CompilationListener()
+    for module in ("numpy", None):
+        listener.on_start(event(module=module))
+        listener.on_end(event(module=module))
+    assert listener.n_kernels == 0
+
+
+def test_ctrl_c_waits_for_the_end_of_a_step_of_the_compiler():
+    listener, before = InterruptionListener(), signal.getsignal(signal.SIGINT)
+    listener.on_start(None)
+    signal.raise_signal(signal.SIGINT)
+    # The next step does not begin.
+    with pytest.raises(KeyboardInterrupt):
+        listener.on_start(None)
+    signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        listener.on_end(None)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_tests_of_others_stay_quiet(capsys, monkeypatch):
