@@ -51,6 +51,7 @@ class held_back:
     --------
     >>> import signal
     >>> from lpcfg_sk._interrupts import held_back
+    >>> before = signal.signal(signal.SIGINT, signal.default_int_handler)
     >>> try:
     ...     with held_back():
     ...         signal.raise_signal(signal.SIGINT)
@@ -59,6 +60,7 @@ class held_back:
     ...     print("interrupted")
     to the end
     interrupted
+    >>> _ = signal.signal(signal.SIGINT, before)
     """
 
     # A class, because kernels of microseconds are called in it.

@@ -172,8 +172,17 @@ def test_functions_of_others_are_not_counted():
     assert listener.n_kernels == 0
 
 
+@pytest.fixture
+def _ctrl_c():
+    """Heed Ctrl-C, which Python ignores in background jobs."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_ctrl_c")
 def test_ctrl_c_waits_for_the_end_of_a_step_of_the_compiler():
-    listener, before = InterruptionListener(), signal.getsignal(signal.SIGINT)
+    listener = InterruptionListener()
     listener.on_start(None)
     signal.raise_signal(signal.SIGINT)
     # The next step does not begin.
@@ -182,7 +191,7 @@ def test_ctrl_c_waits_for_the_end_of_a_step_of_the_compiler():
     signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         listener.on_end(None)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_tests_of_others_stay_quiet(capsys, monkeypatch):
