@@ -14,6 +14,10 @@ UNKNOWN_WORD = "<UNK>"
 # two or three times as fast; chosen on training trees.
 _NEGLIGIBLE = 3e-4
 
+# How many words of a tag a class borrows from the next coarser class, to divide the tag
+# into labels and states; chosen on training trees.
+_LABEL_STRENGTH = 100.0
+
 
 class SmoothedLexicon(NamedTuple):
     """Lexical vectors after smoothing, with the layout of `GrammarArrays`.
@@ -64,20 +68,26 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     of all words. Let c(x) be the number of tokens of x, v(a, x) its vector, and n(s)
     the number of words in class s or in finer ones, where each word counts once, plus
     the tokens of rare words that :class:`RareWords` replaced by the class itself. A
-    class is smoothed by the coarser class s' as in TnT (Brants 2000, section 2.3),
+    class is smoothed by the coarser class s' as in TnT (Brants 2000, section 2.3):
+    first its part-of-speech tags t, then the labels of each tag, because in a binarised
+    tree NP+NN and NN are labels of the same tag,
 
-    .. math:: P(a | s) = \frac{Σ_{x ∈ s} v(a, x) / c(x) + β P(a | s')}{n(s) + β}
+    .. math::
+        P(t | s) &= \frac{n(t, s) + β P(t | s')}{n(s) + β}, \quad
+        n(t, s) = \sum_{x ∈ s} \frac{c(t, x)}{c(x)} \\
+        P(a | t, s) &= \frac{Σ_{x ∈ s} v(a, x) / c(x) + γ P(a | t, s')}{n(t, s) + γ}
 
-    with β = 6 tokens, and β = 0 for the class of all words. The same formula holds
-    for vectors over the states of a. A word of class s has
+    with β = 6 and γ = 100 words, and both 0 for the class of all words. Endings tell
+    tags; which chain of labels stands above a tag they hardly tell. The same formulas
+    hold for vectors over the states of a, and P(a | s) is P(t | s) P(a | t, s). A word
+    of class s has
 
     .. math:: v'(a, x) = \frac{c(x)}{c(x) + α} \bigl(u(a, x) + α P(a | s)\bigr),
               \quad u(a, x) = \frac{c(x) v(a, x) + α\, c(t, x) P(a | t, s)}{c(x) + α}
 
-    where u spreads the tokens c(t, x) of each part-of-speech tag t over its labels: in
-    a binarised tree NP+NN and NN are labels of the same tag. The total of each word is
-    kept, :math:`Σ_{a,h} v'(a, x)_h = c(x)`, also where labels are left out that the
-    word never had and whose share would be below 0.0003.
+    where u spreads the tokens c(t, x) of each tag t over its labels. The total of each
+    word is kept, :math:`Σ_{a,h} v'(a, x)_h = c(x)`, also where labels are left out that
+    the word never had and whose share would be below 0.0003.
 
     A class without tokens of its own has the weight (n(s) + 1) / (n + 1), with n the
     number of all words, that is at most one token. The unknown word has the
@@ -116,7 +126,8 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     count = np.bincount(own.row, own.count, minlength=len(tree.parent))
     members = _members(own, count, tree)
     size = np.bincount(members.row, members.count, minlength=len(tree.parent))
-    classes = _smoothed_classes(members, size, tree)
+    tag = _tags(rules)
+    classes = _smoothed_classes(members, size, tree, tag)
 
     weight = np.where(tree.is_class, (size + 1.0) / (size[-1] + 1.0), 1.0)
     total = np.where(count > 0, count, weight)
@@ -124,8 +135,8 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     is_word = ~tree.is_class & (count > 0)
     kept = np.where(is_word, count / (total + strength), 0.0)
     if rules.backoff is not None:
-        own = _spread(own, kept, tree, classes, _tags(rules))
-    mine = own.take(np.arange(len(own.row)), own.row, kept[own.row])
+        own = _spread(own, kept, tree, classes, tag)
+    mine = own.scale(kept[own.row])
     borrower = np.flatnonzero(kept[:-1] < 1.0)
     lent = (total * (1.0 - kept))[borrower]
     lent = classes.lend(borrower, tree.lender[borrower], lent)
@@ -210,6 +221,10 @@ class _Table(NamedTuple):
         values = self.values[position] * np.repeat(factor, length)
         return _Table(row, label, self.count[entry] * factor, values, self.m)
 
+    def scale(self, factor):
+        """Multiply each entry by a factor."""
+        return self.take(np.arange(len(self.row)), self.row, factor)
+
     def keep(self, mask):
         """Return the entries where a mask is true."""
         entry = np.flatnonzero(mask)
@@ -249,22 +264,36 @@ def _members(own, count, tree):
     return _sum(parts)
 
 
-def _smoothed_classes(members, size, tree):
+def _smoothed_classes(members, size, tree, tag):
     """Return P(a | s) of all classes, without negligible labels."""
-    row = node = np.flatnonzero(tree.is_class)
-    share = np.ones(len(row))
-    parts = []
-    while len(row):
-        below = node != tree.all_words
-        strength = np.where(below, CLASS_STRENGTH, 0.0)
-        total = size[node] + strength
-        parts.append(members.lend(row, node, share / total))
-        share = (share * strength / total)[below]
-        row, node = row[below], tree.parent[node[below]]
+    n_tags = len(tag)
+    classes = np.flatnonzero(tree.is_class[:-1])
+    row = np.array([tree.all_words])
+    smoothed = members.lend(row, row, 1.0 / np.maximum(size[row], 1.0))
+    parts = [smoothed]
+    # From the coarsest classes down to the finest.
+    while len(row := classes[np.isin(tree.parent[classes], row)]):
+        ones = np.ones(len(row))
+        own = members.lend(row, row, ones)
+        above = smoothed.lend(row, tree.parent[row], ones)
+        # The words of a class are among those of the coarser one, with their tags.
+        pairs, place = np.unique(
+            above.row * n_tags + tag[above.label], return_inverse=True
+        )
+        own_place = find_keys(pairs, own.row * n_tags + tag[own.label])
+        count = np.bincount(own_place, own.count, len(pairs))
+        proba = np.bincount(place, above.count)
+        share = (count + CLASS_STRENGTH * proba) / (
+            size[pairs // n_tags] + CLASS_STRENGTH
+        )
+        share /= count + _LABEL_STRENGTH
+        lent = _LABEL_STRENGTH * share / proba
+        smoothed = _sum([own.scale(share[own_place]), above.scale(lent[place])])
+        parts.append(smoothed)
     classes = _sum(parts)
     classes = classes.keep(classes.count >= _NEGLIGIBLE)
-    left = np.bincount(classes.row, classes.count, minlength=len(size))[classes.row]
-    return classes.take(np.arange(len(left)), classes.row, 1.0 / left)
+    left = np.bincount(classes.row, classes.count, minlength=len(size))
+    return classes.scale(1.0 / left[classes.row])
 
 
 def _spread(own, kept, tree, classes, tag):
@@ -279,7 +308,7 @@ def _spread(own, kept, tree, classes, tag):
     found = find_keys(of_classes, tree.lender[word] * n_tags + word_tag)
     # The tag may be so rare in the class that it was left out.
     factor = np.where((found >= 0) & ~tree.is_class[word], 1.0 - kept[word], 0.0)
-    old = own.take(np.arange(len(place)), own.row, 1.0 - factor[place])
+    old = own.scale(1.0 - factor[place])
     some = np.flatnonzero(factor * tokens > 0)
     found, mass = found[some], np.bincount(group, classes.count)
     begin = offsets(np.bincount(group))

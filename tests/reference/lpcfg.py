@@ -170,7 +170,9 @@ def all_trees(grammar, words, label):
                     yield Tree(label, [left, right])
 
 
-def smooth_lexicon(tokens, vectors, backoff, alpha, tag_of, *, beta=6.0, least=3e-4):
+def smooth_lexicon(
+    tokens, vectors, backoff, alpha, tag_of, *, beta=6.0, gamma=100.0, least=3e-4
+):
     """Mix words with their classes, by the formula, one word at a time.
 
     `tokens` is a list of pairs (label, word), `vectors` maps such a pair to a vector,
@@ -203,14 +205,23 @@ def smooth_lexicon(tokens, vectors, backoff, alpha, tag_of, *, beta=6.0, least=3
 
     def proba(s):
         """Probability and vector of each label, before negligible ones go."""
-        above = {} if s == TOP else proba(parent[s])
-        strength = 0.0 if s == TOP else beta
+        if s == TOP:
+            return {a: (n / size[s], v / size[s]) for a, (n, v) in members[s].items()}
+        above = proba(parent[s])
+
+        def of_tag(table, t):
+            return sum(n for a, (n, _) in table.items() if tag_of[a] == t)
+
         found = {}
-        for a in {*members[s], *above}:
+        for a, (p, u) in above.items():
             n, v = members[s].get(a, (0.0, shape[a]))
-            p, u = above.get(a, (0.0, shape[a]))
-            total = size[s] + strength
-            found[a] = ((n + strength * p) / total, (v + strength * u) / total)
+            count, lent = of_tag(members[s], tag_of[a]), of_tag(above, tag_of[a])
+            share = (count + beta * lent) / (size[s] + beta)
+            p, u = (
+                share * (x + gamma * y / lent) / (count + gamma)
+                for x, y in ((n, p), (v, u))
+            )
+            found[a] = p, u
         return found
 
     def without_negligible(found):
