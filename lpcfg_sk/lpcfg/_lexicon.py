@@ -18,6 +18,10 @@ _NEGLIGIBLE = 3e-4
 # into labels and states; chosen on training trees.
 _LABEL_STRENGTH = 100.0
 
+# Strength of a word's borrowing for the same purpose, in units of `alpha`; chosen on
+# training trees.
+_SPREAD_STRENGTH = 4.0
+
 
 class SmoothedLexicon(NamedTuple):
     """Lexical vectors after smoothing, with the layout of `GrammarArrays`.
@@ -83,7 +87,7 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     of class s has
 
     .. math:: v'(a, x) = \frac{c(x)}{c(x) + α} \bigl(u(a, x) + α P(a | s)\bigr),
-              \quad u(a, x) = \frac{c(x) v(a, x) + α\, c(t, x) P(a | t, s)}{c(x) + α}
+              \quad u(a, x) = \frac{c(x) v(a, x) + 4α\, c(t, x) P(a | t, s)}{c(x) + 4α}
 
     where u spreads the tokens c(t, x) of each tag t over its labels. The total of each
     word is kept, :math:`Σ_{a,h} v'(a, x)_h = c(x)`, also where labels are left out that
@@ -135,7 +139,9 @@ def smooth_lexicon(rules, n_states, vectors, *, alpha=1.0):
     is_word = ~tree.is_class & (count > 0)
     kept = np.where(is_word, count / (total + strength), 0.0)
     if rules.backoff is not None:
-        own = _spread(own, kept, tree, classes, tag)
+        strength *= _SPREAD_STRENGTH
+        spread = np.where(is_word, strength / (total + strength), 0.0)
+        own = _spread(own, spread, tree, classes, tag)
     mine = own.scale(kept[own.row])
     borrower = np.flatnonzero(kept[:-1] < 1.0)
     lent = (total * (1.0 - kept))[borrower]
@@ -296,8 +302,8 @@ def _smoothed_classes(members, size, tree, tag):
     return classes.scale(1.0 / left[classes.row])
 
 
-def _spread(own, kept, tree, classes, tag):
-    """Spread the tokens of each tag of a word over the labels of that tag."""
+def _spread(own, share, tree, classes, tag):
+    """Spread a share of the tokens of each tag of a word over labels of the tag."""
     n_tags = len(tag)
     pairs, place = np.unique(own.row * n_tags + tag[own.label], return_inverse=True)
     tokens = np.bincount(place, own.count)
@@ -307,7 +313,7 @@ def _spread(own, kept, tree, classes, tag):
     word, word_tag = np.divmod(pairs, n_tags)
     found = find_keys(of_classes, tree.lender[word] * n_tags + word_tag)
     # The tag may be so rare in the class that it was left out.
-    factor = np.where((found >= 0) & ~tree.is_class[word], 1.0 - kept[word], 0.0)
+    factor = np.where(found >= 0, share[word], 0.0)
     old = own.scale(1.0 - factor[place])
     some = np.flatnonzero(factor * tokens > 0)
     found, mass = found[some], np.bincount(group, classes.count)

@@ -117,7 +117,7 @@ def test_tokens_are_spread_over_the_labels_of_their_tag():
     spread = entries_of(
         smooth_lexicon(rules, ones, rules.lexical_count), rules.nonterminals
     )
-    assert spread["S+A", "x"][0] == pytest.approx(5 / 6 * (5 / 6 / 2 + 1 / 3))
+    assert spread["S+A", "x"][0] == pytest.approx(5 / 6 * (20 / 9 / 2 + 1 / 3))
     assert spread["B", "x"][0] == pytest.approx(5 / 6 / 3)
     # Labels of other trees are tags.
     rules = RuleIndex.from_treebank(treebank).count()

@@ -243,7 +243,7 @@ def smooth_lexicon(
             mixed = defaultdict(lambda: (0.0, 0.0))
             for a, (n, v) in own.items():
                 same = {b: q for b, q in lent.items() if tag_of[b] == tag_of[a]}
-                mu = (1 - kept) if same else 0.0
+                mu = 4 * alpha / (count[x] + 4 * alpha) if same else 0.0
                 mass = sum(p for p, _ in same.values())
                 mixed[a] = _plus(mixed[a], n, v, 1 - mu)
                 for b, (p, u) in same.items():
