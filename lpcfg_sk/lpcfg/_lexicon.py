@@ -18,7 +18,7 @@ _NEGLIGIBLE = 3e-4
 # into labels and states; chosen on training trees.
 _LABEL_STRENGTH = 100.0
 
-# Strength of a word's borrowing for the same purpose, in units of `alpha`; chosen on
+# The same for a word and its own tokens of a tag, in units of `alpha`; chosen on
 # training trees.
 _SPREAD_STRENGTH = 4.0
 
