@@ -6,9 +6,10 @@ from itertools import islice
 
 import numpy as np
 
-from lpcfg_sk._cli._console import emit, note
-from lpcfg_sk._cli._inputs import keep_inputs
+from lpcfg_sk._cli._console import emit, note, say
+from lpcfg_sk._cli._inputs import begins_tree, keep_inputs
 from lpcfg_sk.language_model import KneserNeyLM, SentenceFile, read_arpa, write_arpa
+from lpcfg_sk.treebank import read_treebank
 
 #: Sentences that are scored together.
 _BATCH = 1000
@@ -84,7 +85,13 @@ def _score(arguments):
 def _sentences(path):
     if path == "-":
         return (line.split() for line in sys.stdin)
-    return SentenceFile(path)
+    lines = SentenceFile(path)
+    first = next(filter(None, lines), [])
+    if not begins_tree(" ".join(first)):
+        return lines
+    treebank = read_treebank(path)
+    say(f"{path} holds trees: taking the sentences of {len(treebank)} trees")
+    return treebank.sentences()
 
 
 def _sums(scores):
