@@ -201,6 +201,7 @@ ANSWERS = [
     # Numbers of warnings.
     ('warned(\'PARSER.predict([["worked", "he"]] * 3)\')', 1),
     ('warned(\'PARSER.predict([["worked", "he"]], return_status=True)\')', 0),
+    ("warned('PARSER.predict([[\"he worked .\"]], return_status=True)')", 1),
     ("warned('cross_val_score(SLOW, TREES[:12], cv=3)')", 1),
 ]
 
@@ -255,6 +256,7 @@ ERRORS = [
     ("WTA.from_pcfg(PARSER)", TypeError, r"parser\[-1\]"),
     ("TREES['a']", IndexError, "indexed by an int, a slice"),
     ("TREES[[True] * 3]", IndexError, "length 3 for 120 rows"),
+    ("TREES[[0.5]]", IndexError, "got list of float"),
     ("Treebank(['()'])", ValueError, "empty brackets"),
     ("Treebank(['(S a) (S b)'])", ValueError, "expected one tree per string"),
     ("Tree('S', [])", ValueError, "every node covers a word"),
@@ -268,6 +270,7 @@ ERRORS = [
     ("make_parser().parse_report_", AttributeError, "the last predict, and there was"),
     ("Tree('NP', 'he')", TypeError, r"got one str under 'NP'; write \['he'\]"),
     ("report(TREES, PARSER, 'page')", TypeError, "got an estimator; are the arg"),
+    ("report(PARSER.predict(TREES), TREES, 'page')", TypeError, "a fitted parser"),
     ("PARSER.predict(np.array([WORDS]))", TypeError, r"shape \(1, 4\); X.tolist\(\)"),
     ("PARSER.predict([WORDS, np.nan])", TypeError, r"item 1 is a float \(nan\)"),
     ("strict('ignore').predict([WORDS])", ValueError, "'on_failure' parameter"),
@@ -313,6 +316,7 @@ COMMANDS = [
     ("inspect {model} --label QQ", 1, "no nonterminal 'QQ'"),
     ("select {trees} --learner pcfg", 1, "has no latent states"),
     ("train {trees} -o new --learner self-training", 1, "add --raw FILE"),
+    ("lm train {trees} -o {text}", 0, "taking the sentences of 1 trees"),
 ]
 
 

@@ -4,12 +4,20 @@ import gzip
 import io
 import itertools
 import os
+import re
 import stat
 import sys
 
 from lpcfg_sk.treebank import read_treebank, treebank_files
 
 _GZIP_MAGIC = b"\x1f\x8b"
+#: Beginning of a tree; in a sentence white space follows a bracket.
+_TREE = re.compile(r"\s*\((?:[^\s)]|\s*\()")
+
+
+def begins_tree(line):
+    """Whether a line is the beginning of a tree rather than a sentence."""
+    return _TREE.match(line) is not None
 
 
 def read_trees(sources, arguments, **options):

@@ -6,9 +6,10 @@ from itertools import islice
 
 import numpy as np
 
-from lpcfg_sk._cli._console import emit, note
-from lpcfg_sk._cli._inputs import keep_inputs
+from lpcfg_sk._cli._console import emit, note, say
+from lpcfg_sk._cli._inputs import begins_tree, keep_inputs
 from lpcfg_sk.language_model import KneserNeyLM, SentenceFile, read_arpa, write_arpa
+from lpcfg_sk.treebank import read_treebank
 
 #: Sentences that are scored together.
 _BATCH = 1000
@@ -86,7 +87,15 @@ def _score(arguments):
 
 
 def _sentences(path, *, lines=True):
-    return SentenceFile(sys.stdin if path == "-" else path, lines=lines)
+    if path == "-":
+        return SentenceFile(sys.stdin, lines=lines)
+    sentences = SentenceFile(path, lines=lines)
+    first = next(filter(None, sentences), [])
+    if not begins_tree(" ".join(first)):
+        return sentences
+    treebank = read_treebank(path)
+    say(f"{path} holds trees: taking the sentences of {len(treebank)} trees")
+    return treebank.sentences()
 
 
 def _sums(scores):

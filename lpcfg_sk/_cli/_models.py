@@ -54,13 +54,12 @@ def report(arguments):
 def minimize(arguments):
     """Minimise the grammar of a model."""
     keep_inputs(arguments.output, arguments.model)
-    learner = _load_single(arguments.model)[-1]
-    whole = WTA.from_pcfg(learner)
-    _check_work(whole, arguments)
-    say(
-        f"minimising an automaton of {whole.n_states} states and "
-        f"{whole.n_parameters} weights"
-    )
+    grammar = as_lpcfg(_load_single(arguments.model)[-1])
+    # Before the automaton is made, which takes seconds if it is large.
+    n_states, n_weights = int(grammar.arrays.n_states.sum()), len(grammar.arrays.binary)
+    _check_work(n_states, n_weights, arguments)
+    say(f"minimising an automaton of {n_states} states and {n_weights} weights")
+    whole = WTA.from_pcfg(grammar)
     small = SVTAMinimizer(whole, arguments.states).fit(None).wta_
     say(f"kept {small.n_states} states; computing the distance")
     table = pd.DataFrame(
@@ -89,13 +88,12 @@ def _load_single(path):
     return parser
 
 
-def _check_work(whole, arguments):
+def _check_work(n, n_weights, arguments):
     """Reject work that would take hours, or more memory than allowed."""
-    n = whole.n_states
     if n > arguments.max_states:
         raise ValueError(
-            f"the automaton of this grammar has {n} states and {whole.n_parameters} "
-            f"weights, more than --max-states {arguments.max_states}; time grows with "
+            f"the automaton of this grammar has {n} states and {n_weights} weights, "
+            f"more than --max-states {arguments.max_states}; time grows with "
             "states times weights (500 states and 4,000 weights take seconds, 3,500 "
             "states and 12 million weights half an hour). Minimise a model with fewer "
             f"latent states, or go on with --max-states {n}"

@@ -11,7 +11,7 @@ import warnings
 from sklearn.pipeline import Pipeline
 
 from lpcfg_sk._cli._console import Progress, emit, note, say
-from lpcfg_sk._cli._inputs import files_of_lines
+from lpcfg_sk._cli._inputs import begins_tree, files_of_lines
 from lpcfg_sk.ensemble import VotingParser
 from lpcfg_sk.exceptions import ParseFailureWarning
 from lpcfg_sk.parsing import RowReport
@@ -19,8 +19,6 @@ from lpcfg_sk.persistence import load
 from lpcfg_sk.treebank import read_treebank, tokenize
 
 _ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
-#: Beginning of a tree; in a sentence white space follows a bracket.
-_TREE = re.compile(r"\s*\((?:[^\s)]|\s*\()")
 #: Words of a sentence that takes seconds.
 _LONG = 200
 
@@ -91,7 +89,7 @@ def _with_kind(batches):
         head = next((line for line in batch if line.strip()), b"")
         if head:
             break
-    is_tree = _TREE.match(head.decode("utf-8", "replace")) is not None
+    is_tree = begins_tree(head.decode("utf-8", "replace"))
     return is_tree, itertools.chain(first, batches)
 
 

@@ -25,6 +25,8 @@ VARIABLE = "LPCFG_SK_COMPILE_MESSAGES"
 #: Seconds of compilation before the first line, and between later ones.
 _PATIENCE = 1.0
 _INTERVAL = 5.0
+#: Seconds of compilation after which its garbage is collected.
+_COLLECTED_EVERY = 20.0
 #: Free disk space to require, in bytes; no kernel needs as much.
 _ROOM = 2**21
 
@@ -41,6 +43,7 @@ class CompilationListener(event.Listener):
         self.seconds = 0.0
         self._depth = 0
         self._collecting = False
+        self._uncollected = 0.0
         self._begin = 0.0
         self._last_line = None
 
@@ -68,10 +71,10 @@ class CompilationListener(event.Listener):
         if self._depth:
             # This kernel was called by another one, whose time includes it.
             return
-        if self._collecting:
-            gc.enable()
         now = time.monotonic()
         self.seconds += now - self._begin
+        if self._collecting:
+            self._enable_collector(now - self._begin)
         if self._last_line is None:
             if self.seconds > _PATIENCE:
                 self._say(
@@ -80,6 +83,22 @@ class CompilationListener(event.Listener):
                 )
         elif now - self._last_line > _INTERVAL:
             self._say(f"compiled {self.n_kernels} kernels in {self.seconds:.0f} s")
+
+    def _enable_collector(self, seconds):
+        """Switch the garbage collector on without scanning all that is new.
+
+        Freezing and unfreezing moves all objects to the oldest generation. That is
+        collected here from time to time, because what a compilation leaves takes some
+        10 MB per second.
+        """
+        self._uncollected += seconds
+        if self._uncollected > _COLLECTED_EVERY:
+            gc.collect()
+            self._uncollected = 0.0
+        elif gc.get_freeze_count() == 0:
+            gc.freeze()
+            gc.unfreeze()
+        gc.enable()
 
     def _say(self, text):
         self._last_line = time.monotonic()

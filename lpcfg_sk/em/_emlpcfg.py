@@ -194,6 +194,8 @@ default="auto"
         **BaseLPCFG._parameter_constraints,
     }
 
+    #: Only a warm start needs the emissions before smoothing.
+    _left_out = ("_emissions",)
     #: An interrupted fit leaves the model of the last iteration.
     _keeps_interrupted_model = True
 
@@ -407,7 +409,8 @@ default="auto"
         m = grammar.m
         layout = Layout.build(rules, [m.get(a, 1) for a in rules.nonterminals])
         parameters = None
-        if last:
+        # A model from a compact file goes on from its smoothed emissions.
+        if last and hasattr(self, "_emissions"):
             parameters = last_parameters(rules, layout, grammar, self._emissions)
         if parameters is None:
             parameters = from_grammar(rules, layout, grammar)

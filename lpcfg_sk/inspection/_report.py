@@ -91,6 +91,11 @@ def report(parser, treebank, path, *, title="Parsing errors"):
         # Checked before the parser runs, not after it.
         raise FileNotFoundError(f"there is no folder {folder!r} for the page")
     gold = check_treebank(treebank, estimator="report", parsed=True)
+    if not hasattr(parser, "predict"):
+        raise TypeError(
+            "report takes a fitted parser, gold trees and a path; got a "
+            f"{type(parser).__name__} for the parser"
+        )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         predicted = parser.predict(gold)

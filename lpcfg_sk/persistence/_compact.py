@@ -20,9 +20,11 @@ from lpcfg_sk.lpcfg import LPCFG, GrammarArrays
 
 __all__ = ["compact_state", "make_compact"]
 
-#: Norm of what is left out of a tensor, relative to its own: the accuracy of single
-#: precision.
-_TOLERANCE = 1e-7
+#: Norm of what is left out of a tensor, relative to its own, both after each state of
+#: the parent was scaled to norm 1: of probabilities, and of signed values, which
+#: cancel. After EM, whose tensors have many small singular values, the second takes
+#: twice the space.
+_TOLERANCE, _SIGNED_TOLERANCE = 5e-5, 1e-7
 #: Most parameters per stored number, which bounds the memory that a file can demand.
 _EXPANSION = 32
 
@@ -45,6 +47,7 @@ def compact_state(grammar, *, prunes=False):
     """
     a = grammar.arrays
     signed = a.is_signed
+    tolerance = _SIGNED_TOLERANCE if signed else _TOLERANCE
     ranks, pieces = np.zeros((len(a.rule_parent), 3), dtype=np.int64), []
     floors = np.zeros(len(ranks))
     with one_blas_thread():
@@ -54,7 +57,7 @@ def compact_state(grammar, *, prunes=False):
             # A zero, which means that a rule does not exist, would not be restored
             # exactly.
             if signed or floors[rule] > 0:
-                rank, piece = _decompose(tensor.reshape(shape))
+                rank, piece = _decompose(tensor.reshape(shape), tolerance)
                 if len(piece) < len(tensor):
                     ranks[rule], tensor = rank, piece
             pieces.append(tensor)
@@ -150,10 +153,14 @@ def _shapes(arrays):
     return arrays.n_states[rules.T].astype(np.int64)
 
 
-def _decompose(tensor):
+def _decompose(tensor, tolerance):
     """Return a tensor's ranks along its axes, and its core and factors in one array."""
-    core, factors = tensor, []
-    allowed = _TOLERANCE * np.linalg.norm(tensor)
+    # Improbable states of the parent need as many digits as the others: where one of
+    # them is certain, only its values matter.
+    norms = np.sqrt(np.square(tensor).sum(axis=(1, 2)))
+    norms[norms == 0] = 1.0
+    core, factors = tensor / norms[:, None, None], []
+    allowed = tolerance * np.linalg.norm(core)
     for axis in range(3):
         unfolded = np.moveaxis(core, axis, 0)
         matrix = unfolded.reshape(len(unfolded), -1)
@@ -162,7 +169,7 @@ def _decompose(tensor):
         factor = factor[:, : max(1, int((left_out > allowed).sum()))]
         core = (factor.T @ matrix).reshape(-1, *unfolded.shape[1:])
         core = np.moveaxis(core, 0, axis)
-        factors.append(factor)
+        factors.append(factor if axis else factor * norms[:, None])
     return core.shape, np.concatenate([part.ravel() for part in (core, *factors)])
 
 

@@ -77,7 +77,7 @@ def row_key(key, n):
     if rows.ndim != 1 or rows.dtype.kind not in "iub":
         raise IndexError(
             "a treebank is indexed by an int, a slice, a list of ints, or a "
-            f"one-dimensional integer or boolean array, got {type(key).__name__}"
+            f"one-dimensional integer or boolean array, got {_named(key)}"
         )
     if rows.dtype.kind == "b":
         if len(rows) != n:
@@ -88,6 +88,14 @@ def row_key(key, n):
     if len(wrong):
         raise IndexError(f"row {wrong[0]} of a treebank with {n} rows")
     return np.where(rows < 0, rows + n, rows)
+
+
+def _named(key):
+    """Name the type of a key, and of what it holds if that is the trouble."""
+    name = type(key).__name__
+    if isinstance(key, list | tuple) and key:
+        name += f" of {type(key[0]).__name__}"
+    return name
 
 
 def ranges(bounds, rows):

@@ -122,6 +122,8 @@ def columns_of_objects(items, kind, row):
         token_offsets.append(len(columns["token"]))
     if kind == "text":
         _warn_of_words(token_offsets)
+    elif kind == "sentence":
+        _warn_of_white_space(tokens)
     return {
         **columns,
         "node_offsets": node_offsets,
@@ -139,6 +141,18 @@ def _warn_of_words(token_offsets):
             f"each of these {len(n_words)} strings is taken as a sentence of one word; "
             "one sentence is a list within the list, as in [['the', 'dog']], or "
             "['the dog']",
+            TreebankWarning,
+        )
+
+
+def _warn_of_white_space(tokens):
+    """Warn of tokens that may be whole sentences, and that no file can hold."""
+    split = [token for token in tokens if len(token.split()) != 1]
+    if split:
+        warn_caller(
+            f"{len(split)} tokens are empty or have white space in them, such as "
+            f"{split[0]!r}; a sentence is one string, ['the dog'], or a list of "
+            "tokens, [['the', 'dog']]",
             TreebankWarning,
         )
 
