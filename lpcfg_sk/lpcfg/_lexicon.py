@@ -293,7 +293,10 @@ def _smoothed_classes(members, size, tree, tag):
             size[pairs // n_tags] + CLASS_STRENGTH
         )
         share /= count + _LABEL_STRENGTH
-        lent = _LABEL_STRENGTH * share / proba
+        # Words whose trees all have the weight zero lend nothing.
+        lent = np.divide(
+            _LABEL_STRENGTH * share, proba, out=np.zeros_like(proba), where=proba > 0
+        )
         smoothed = _sum([own.scale(share[own_place]), above.scale(lent[place])])
         parts.append(smoothed)
     classes = _sum(parts)

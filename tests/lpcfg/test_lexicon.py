@@ -106,6 +106,22 @@ def test_closed_form_of_a_small_example():
     assert found == pytest.approx(expected, rel=EXACT)
 
 
+def test_trees_of_weight_zero_count_nothing():
+    trees = ["(N dog)"] * 2 + ["(N cat)", "(V run)"]
+    strings = ["cat", "dog", "run", "LOW", "LOW-t"]
+    words = SymbolTable(strings, [4, 3, 3, 3, 3])
+    treebank = Treebank(trees)
+    word = treebank.words.map_to(strings)[treebank.word]
+    index = RuleIndex.from_treebank(treebank.replace(words=words, word=word))
+    rules = index.count(np.array([1.0, 1.0, 1.0, 0.0]))
+    lexicon = smooth_lexicon(rules, np.ones(2, dtype=int), rules.lexical_count)
+    found = {k: v[0] for k, v in entries_of(lexicon, rules.nonterminals).items()}
+    # Nouns are all there is. One of the two words belongs to LOW-t.
+    nouns = {"dog": 2.0, "cat": 1.0, "run": 1.0, "LOW": 1.0, "LOW-t": 2 / 3, "<UNK>": 1}
+    expected = {("N", name): value for name, value in nouns.items()}
+    assert found == pytest.approx({**expected, ("V", "run"): 0.0})
+
+
 def test_tokens_are_spread_over_the_labels_of_their_tag():
     trees = ["(A x)"] * 5 + ["(S+A y)"] * 5 + ["(B z)"] * 5
     strings = ["x", "y", "z", "UNK"]
