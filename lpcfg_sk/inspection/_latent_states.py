@@ -201,7 +201,9 @@ class LatentStateDisplay(Display):
         self.pivots = pivots
 
     @classmethod
-    def from_estimator(cls, estimator, nonterminal=None, *, top=8, ax=None, **kwargs):
+    def from_estimator(
+        cls, estimator, nonterminal=None, *, top=None, ax=None, **kwargs
+    ):
         """Draw the states of a fitted learner.
 
         Parameters
@@ -211,8 +213,9 @@ class LatentStateDisplay(Display):
         nonterminal : str, default=None
             The nonterminal; where None, the one with the most rules of those with
             several states.
-        top : int, default=8
-            Number of expansions per state.
+        top : int, default=None
+            Number of expansions per state; where None, 8, or 4 if there are more than
+            six states.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure where None.
         **kwargs
@@ -228,9 +231,11 @@ class LatentStateDisplay(Display):
             n_rules = Counter(dict.fromkeys(m, 0))
             n_rules.update(a for a, _, _ in learner.grammar_.binary)
             nonterminal = max(m, key=lambda a: (m[a] > 1, n_rules[a], a))
+        n_states = learner.grammar_.m.get(nonterminal, 1)
+        if top is None:
+            top = 8 if n_states <= 6 else 4
         states = [
-            describe_state(learner, nonterminal, h, top=top)
-            for h in range(learner.grammar_.m.get(nonterminal, 1))
+            describe_state(learner, nonterminal, h, top=top) for h in range(n_states)
         ]
         pivots = getattr(learner, "pivots_", {}).get(nonterminal)
         return cls(nonterminal, states, pivots).plot(ax, **kwargs)
@@ -259,7 +264,7 @@ class LatentStateDisplay(Display):
             for state in self.states
         ]
         n_lines = sum(map(len, headings)) + sum(len(n) for own in names for n in own)
-        ax = self._axes(ax, figsize=(6.4, 1.2 + 0.22 * (n_lines + len(headings))))
+        ax = self._axes(ax, figsize=(6.4, 1.2 + 0.19 * (n_lines + len(headings))))
         place = {"transform": ax.get_yaxis_transform(), "va": "center"}
         self.bars_, ticks, at = [], [], 0
         for state, heading, own in zip(self.states, headings, names, strict=True):
@@ -278,6 +283,8 @@ class LatentStateDisplay(Display):
         labels = ["\n".join(name) for own in names for name in own]
         ax.set_yticks(ticks, labels, fontsize="small")
         ax.set_ylim(at - 1.2, -0.8)
+        # The lower axis of a high picture is out of sight.
+        ax.tick_params(top=True, labeltop=True)
         ax.set(xlabel="probability", title=f"Latent states of {self.nonterminal}")
         return self
 

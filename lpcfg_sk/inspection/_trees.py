@@ -66,10 +66,10 @@ class ChartDisplay(Display):
         -------
         display : ChartDisplay
         """
-        words = Treebank([sentence]).sentences()[0]
-        if len(words) == 1:
+        if isinstance(sentence, list) and len(sentence) == 1:
             # A list of one sentence, as `predict` takes it.
-            words = words[0].split()
+            sentence = sentence[0]
+        words = Treebank([sentence]).sentences()[0]
         learner, X = learner_and_input(estimator, [words])
         return cls(words, learner.span_marginals(X)[0], label).plot(ax, **kwargs)
 
