@@ -92,7 +92,7 @@ def columns_of_objects(items, kind, row):
     """
     labels, tokens = {}, {}
     columns = {name: [] for name in ("label", "size", "parent", "token", "tag")}
-    node_offsets, token_offsets = [0], [0]
+    node_offsets, token_offsets, texts = [0], [0], []
     for i, item in enumerate(items):
         tags = None
         if kind == "tree":
@@ -101,6 +101,7 @@ def columns_of_objects(items, kind, row):
             names, sizes, words = _nodes_of_nltk(item, row + i)
         elif kind == "sentence":
             names, sizes, (words, tags) = (), (), _words_and_tags(item, row + i)
+            texts += (w for w in words if len(words) == 1 and len(w.split()) > 1)
         elif kind == "text":
             names, sizes, words = (), (), item.split()
         else:
@@ -123,7 +124,7 @@ def columns_of_objects(items, kind, row):
     if kind == "text":
         _warn_of_words(token_offsets)
     elif kind == "sentence":
-        _warn_of_white_space(tokens)
+        _warn_of_texts(texts)
     return {
         **columns,
         "node_offsets": node_offsets,
@@ -145,13 +146,12 @@ def _warn_of_words(token_offsets):
         )
 
 
-def _warn_of_white_space(tokens):
-    """Warn of tokens that may be whole sentences, and that no file can hold."""
-    split = [token for token in tokens if len(token.split()) != 1]
-    if split:
+def _warn_of_texts(texts):
+    """Warn of lists of one token that look like lists of one sentence."""
+    if texts:
         warn_caller(
-            f"{len(split)} tokens are empty or have white space in them, such as "
-            f"{split[0]!r}; a sentence is one string, ['the dog'], or a list of "
+            f"{len(texts)} sentences have one token, with white space in it: "
+            f"{texts[0]!r}; a sentence is one string, ['the dog'], or a list of "
             "tokens, [['the', 'dog']]",
             TreebankWarning,
         )
