@@ -131,7 +131,9 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
 # An exception in a finalizer is lost, so that such a Ctrl-C is sent once more; one that
 # is lost elsewhere has a message.
 _BEGIN = """
-import os, signal, sys, threading, warnings
+import faulthandler, os, signal, sys, threading, warnings
+if hasattr(signal, "SIGUSR1"):
+    faulthandler.register(signal.SIGUSR1)
 def send_again(lost):
     if lost.exc_type is KeyboardInterrupt and lost.err_msg is None:
         threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -256,7 +258,15 @@ def _interrupt(program, delay, arguments=()):
         try:
             _wait_for_work(process, delay)
             process.send_signal(signal.SIGINT)
-            return process.wait(timeout=300), *(pipe.result() for pipe in rest)
+            try:
+                status = process.wait(timeout=120)
+            except subprocess.TimeoutExpired:
+                # The failing test shows where all threads were.
+                process.send_signal(signal.SIGUSR1)
+                time.sleep(1.0)
+                process.kill()
+                status = process.wait()
+            return status, *(pipe.result() for pipe in rest)
         finally:
             process.kill()
 
