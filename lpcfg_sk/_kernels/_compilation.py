@@ -68,21 +68,21 @@ class CompilationListener(event.Listener):
             return
         self._depth -= 1
         self.n_kernels += 1
-        if self._depth:
-            # This kernel was called by another one, whose time includes it.
-            return
         now = time.monotonic()
-        self.seconds += now - self._begin
-        if self._collecting:
-            self._enable_collector(now - self._begin)
+        # A kernel that another one calls is part of the time of that one.
+        seconds = self.seconds + now - self._begin
+        if self._depth == 0:
+            self.seconds = seconds
+            if self._collecting:
+                self._enable_collector(now - self._begin)
         if self._last_line is None:
-            if self.seconds > _PATIENCE:
+            if seconds > _PATIENCE:
                 self._say(
                     "compiling kernels for this machine, once per installation: up to "
                     "a minute"
                 )
         elif now - self._last_line > _INTERVAL:
-            self._say(f"compiled {self.n_kernels} kernels in {self.seconds:.0f} s")
+            self._say(f"compiled {self.n_kernels} kernels in {seconds:.0f} s")
 
     def _enable_collector(self, seconds):
         """Switch the garbage collector on without scanning all that is new.
