@@ -213,8 +213,8 @@ def test_models_of_a_corpus_are_small_and_parse_alike(wsj_train, wsj_dev, tmp_pa
     em = EMLPCFG(16, init=PivotLPCFG(16), random_state=0, **FIXED)
     sentences = wsj_dev.unparsed()[:100]
     # The sizes of the user guide, which were 144 and 119 MB before.
-    for learner, size in ((SpectralLPCFG(16), 15e6), (em, 15e6)):
+    for learner in (SpectralLPCFG(16), em):
         parser = make_parser(learner, horizontal=1).fit(wsj_train)
         loaded = again(parser, tmp_path / "model")
-        assert (tmp_path / "model").stat().st_size < size
+        assert (tmp_path / "model").stat().st_size < 15 * 2**20
         assert loaded.predict(sentences) == parser.predict(sentences)
