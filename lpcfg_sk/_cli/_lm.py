@@ -1,6 +1,7 @@
 """The command about language models: lm train and lm score."""
 
 import json
+import os
 import sys
 from itertools import islice
 
@@ -90,7 +91,8 @@ def _sentences(path, *, lines=True):
     if path == "-":
         return SentenceFile(sys.stdin, lines=lines)
     sentences = SentenceFile(path, lines=lines)
-    first = next(filter(None, sentences), [])
+    # What was read from a pipe cannot be read again.
+    first = next(filter(None, sentences), []) if os.path.isfile(path) else []
     if not begins_tree(" ".join(first)):
         return sentences
     treebank = read_treebank(path)

@@ -1,5 +1,7 @@
 import io
 import json
+import os
+import threading
 
 import pytest
 
@@ -29,6 +31,19 @@ def test_train_and_score(files, capsys):
     X = [line.split() for line in TEXT.splitlines()]
     assert float(out["perplexity"]) == pytest.approx(model.perplexity(X), rel=1e-5)
     assert (out["sentences"], out["events"], out["unknown"]) == ("12", "48", "0")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+def test_a_pipe_is_read_once_and_whole(files):
+    expected = train(files)
+    os.mkfifo(files / "pipe")
+    writer = threading.Thread(target=(files / "pipe").write_text, args=(TEXT,))
+    writer.start()
+    arguments = ["lm", "train", str(files / "pipe"), "-o", str(files / "p.arpa")]
+    assert main(arguments) == 0
+    writer.join()
+    X = [line.split() for line in TEXT.splitlines()]
+    assert read_arpa(files / "p.arpa").perplexity(X) == expected.perplexity(X)
 
 
 def test_tokens_and_json(files, capsys, monkeypatch):
